@@ -17,8 +17,10 @@ void unrolled_find(const PtxFunction *p, uint8_t *cost);
 /* fused.c: sets the cost of instructions to 0 that the assembler makes parts of others. */
 void fused_find(const PtxFunction *p, uint8_t *cost);
 
-/* merged.c: returns 1 for each atomic of the function that one lane executes for all lanes with its
- * address. The caller frees the array. */
+/* MERGED: one lane executes the atomic for all lanes with its address. UNREAD: nothing reads its result. */
+enum { ATOMIC_MERGED = 1, ATOMIC_UNREAD = 2 };
+
+/* merged.c: returns ATOMIC_* of each atomic of the function. The caller frees the array. */
 uint8_t *merged_find(const PtxFunction *p);
 
 #endif

@@ -182,7 +182,7 @@ static int is_operand(const Fusing *f, const PtxInst *in)
     const Value *v = result(f, in);
     if (!v || in->n_operands < 2) return 0;
     if (IS_ONE_OF(in, "neg", "abs") && is_float(in)) return v->reads && !v->other_reads;
-    if (is_sum(in, "32") && v->reads && v->addresses == v->reads)
+    if ((is_sum(in, "32") || is_sum(in, "64")) && v->reads && v->addresses == v->reads)
         return is_variable(f, &in->operands[1]) || is_variable(f, &in->operands[2]);
     return 0;
 }

@@ -73,6 +73,16 @@ static void visit(Lanes *l, const PtxInst *in)
     if (differs) vary(l, &in->operands[0]);
 }
 
+/* Does an instruction read the atomic's result? */
+static int is_read(const Lanes *l, const PtxInst *in)
+{
+    const PtxOperand *o = &in->operands[0];
+    if (strcmp(in->op, "atom")) return 0;
+    for (int i = 0; (o->kind == OPND_VEC || o->kind == OPND_LIST) && i < o->n; i++)
+        if (o->items[i].kind == OPND_REG && l->read[o->items[i].cls][o->items[i].reg]) return 1;
+    return o->kind == OPND_REG && o->cls < REG_CLASSES && l->read[o->cls][o->reg];
+}
+
 static int is_merged(const Lanes *l, const PtxInst *in)
 {
     static const char *const ops[] = {"add", "min", "max", "and", "or", "xor"};
@@ -81,8 +91,7 @@ static int is_merged(const Lanes *l, const PtxInst *in)
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) known |= has_mod(in, ops[i]);
     if (!known || (!has_mod(in, "u32") && !has_mod(in, "s32") && !has_mod(in, "b32"))) return 0;
     const PtxOperand *to = &in->operands[returns], *value = &in->operands[returns + 1];
-    int used = returns && in->operands[0].kind == OPND_REG &&
-               l->read[in->operands[0].cls][in->operands[0].reg];
+    int used = is_read(l, in);
     if (!varies(l, to)) return add || !used;
     int shared = has_mod(in, "shared") || has_mod(in, "shared::cta");
     return shared && add && !used && value->kind == OPND_INT && value->value == 1;
@@ -112,7 +121,9 @@ uint8_t *merged_find(const PtxFunction *p)
         for (int k = ptx_has_dest(&p->insts[i]); k < p->insts[i].n_operands; k++)
             note_read(&l, &p->insts[i].operands[k]);
     for (int i = 0; i < p->n_insts; i++)
-        merged[i] = is_atomic(&p->insts[i]) && is_merged(&l, &p->insts[i]);
+        if (is_atomic(&p->insts[i]))
+            merged[i] = (uint8_t)((is_merged(&l, &p->insts[i]) ? ATOMIC_MERGED : 0) |
+                                  (is_read(&l, &p->insts[i]) ? 0 : ATOMIC_UNREAD));
     for (int k = 0; k < REG_CLASSES; k++) {
         free(l.varies[k]);
         free(l.read[k]);

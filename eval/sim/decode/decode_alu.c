@@ -64,6 +64,9 @@ static int float_op(Decoder *d, const char *op, const ValueType *t, int n)
         d->expansion = t->bits == 64 ? 24 : divides ? 8 : 7;
     else if (divides)
         d->expansion = 2;
+    /* Refined by products; a float that may be subnormal is scaled, and its root, too (an H200, 2026-11-29). */
+    if (!strcmp(op, "rsqrt") && approx && t->bits == 64) d->repeats = 7;
+    if (!strcmp(op, "rsqrt") && t->bits == 32 && !(mode & FP_FTZ)) d->expansion = 3;
     /* The least and the greatest double: a comparison, selections of both halves, and what a NaN asks. */
     if (is_limit && t->bits == 64) d->expansion = 8;
     /* A subroutine of the assembler, which a warp waits for (an H200, 2026-11-29). */
@@ -101,6 +104,7 @@ static int approximation(Decoder *d)
     int flags = decode_has(d, "ftz") ? FP_FTZ : 0, bits[] = {t->bits, t->bits};
     d->inst_class = INST_SFU;
     d->flops = 1;
+    d->repeats = t->packed && !strcmp(d->in->op, "tanh");
     if (emit_row(d, math_handler(name), bits, 1, flags)) return -1;
     d->out[d->n - 1].k1 = t->packed;
     return 0;
@@ -334,7 +338,6 @@ static int absolute_differences(Decoder *d)
     if (!to || a->bits != 32 || b->bits != 32 || to->bits != 32 || a->is_float || b->is_float)
         return decode_refuse(d, "a type that it does not exist for");
     d->inst_class = INST_INT;
-    d->expansion = 3;
     if (emit_row(d, h_absdiff4, bits, 3, sums)) return -1;
     d->out[d->n - 1].k1 = (uint8_t)(a->is_signed | b->is_signed << 1);
     d->out[d->n - 1].k2 = (uint8_t)(saturates ? to->is_signed ? 127 : 255 : 0);

@@ -292,13 +292,15 @@ static int fence_op(Decoder *d)
 {
     int of_block = decode_has(d, "cta"), of_cluster = decode_has(d, "cluster"),
         acquires = decode_has(d, "acquire"), releases = decode_has(d, "release"),
-        is_proxy = decode_has(d, "proxy"), of_mbarrier = decode_has(d, "mbarrier_init");
+        of_system = decode_has(d, "sys"), is_proxy = decode_has(d, "proxy"),
+        of_mbarrier = decode_has(d, "mbarrier_init");
     d->inst_class = INST_BARRIER;
     Inst *in = NULL;
     if (!is_proxy) {
         in = decode_emit(d, of_mbarrier ? h_nop : h_fence);
         in->k0 = of_block ? SCOPE_BLOCK : of_cluster ? SCOPE_CLUSTER : SCOPE_DEVICE;
         in->k1 = (uint8_t)((releases ? 0 : FENCE_ACQUIRES) | (acquires ? 0 : FENCE_RELEASES));
+        in->k2 = (uint8_t)of_system;
     }
     int r = is_proxy ? proxy_fence(d) : 0;
     d->mods_used = (1u << d->in->n_mods) - 1;

@@ -53,7 +53,7 @@ typedef struct {
     uint8_t *cost;                   /* of each PTX instruction, in parts of COST_WHOLE */
     int owed[INST_CLASS_COUNT];      /* the costs of the block that are not counted yet */
     uint8_t *accumulators;           /* 1 for each 32-bit register of wgmma; NULL: none */
-    uint8_t *merged;                 /* 1 for each atomic that one lane executes for all */
+    uint8_t *merged;                 /* of each atomic: ATOMIC_* */
     int exit_block, ret_block;       /* a block or BLOCK_* */
     struct Definedness *definedness; /* NULL: every register is set before it is read */
     /* of the current instruction; flops per thread */

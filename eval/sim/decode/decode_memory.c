@@ -204,7 +204,8 @@ static int load_store(Decoder *d, int kind)
     int space = decode_space(d), order = order_of(d), scope = scope_of(d), count = vector_of(d),
         store = kind == MEM_STORE;
     int hint = 0, read_only = decode_has(d, "nc"),
-        past_l1 = decode_has(d, "cg") || decode_has(d, "cv") || order != ORDER_WEAK;
+        bypass = decode_has(d, "cg") | decode_has(d, "cv") | decode_has(d, "lu"),
+        past_l1 = bypass || order != ORDER_WEAK;
     for (int i = 0; i < d->in->n_mods; i++) hint |= !strcmp(d->in->mods[i], "L2::cache_hint");
     const ValueType *t = decode_type(d);
     const PtxOperand *address = decode_operand(d, store ? 0 : 1),
@@ -302,7 +303,8 @@ static int atomic(Decoder *d, int returns)
             if (decode_source(d, n + 1 + i, t->bits, &mo->data[1 + i])) return -1;
     }
     d->inst_class = INST_ATOMIC;
-    mo->merged = d->merged[d->in - d->p->insts];
+    mo->merged = (d->merged[d->in - d->p->insts] & ATOMIC_MERGED) != 0;
+    mo->unread = (d->merged[d->in - d->p->insts] & ATOMIC_UNREAD) != 0;
     if (mo->merged) d->expansion = MERGE_SLOTS;
     decode_emit(d, h_atom)->mem = mo;
     return 0;

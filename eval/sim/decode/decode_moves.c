@@ -153,7 +153,7 @@ static int cvt_fp8(Decoder *d, const ValueType *to, const ValueType *from, int m
     in->k0 = narrow ? to->type : from->type;
     in->k1 = from->type;
     in->k3 = (uint8_t)mode;
-    d->inst_class = INST_SFU;
+    d->inst_class = INST_INT;
     return 0;
 }
 

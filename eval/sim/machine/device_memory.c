@@ -402,6 +402,7 @@ void devmem_launch(DevMem *m)
         m->next_tag = 1;
     }
     devmem_forget_traffic(m);
+    m->first_id = m->launch_id;
     memset(m->near, 0, sizeof m->near);
     memset(m->seen, 0, m->bytes / DEVMEM_PAGE / 8 + 1);
     for (int i = 0; i < m->n_allocs; i++) {

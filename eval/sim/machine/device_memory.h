@@ -77,7 +77,7 @@ typedef struct {
     unsigned char *tag_released;  /* the block executed a fence after its stores with this tag */
     uint32_t *tag_order;          /* what the fence before this tag releases (memory/order.h) */
     int n_tags, cap_tags;
-    uint32_t launch_id;
+    uint32_t launch_id, first_id; /* first_id: at devmem_launch */
     int assume;  /* unwritten bytes of a writable buffer read as zeros, which is no fault */
     int assumed; /* that has happened, or a load of a variable that other blocks may have changed */
     AccessTrace *trace; /* of what kernels access; NULL: nobody asks */

@@ -42,13 +42,14 @@ typedef struct MemOp {
     uint8_t scope;              /* SCOPE_*, of a strong access */
     uint8_t element, count;     /* bytes of an element, elements per lane */
     uint8_t is_signed;
-    uint8_t address_kind;      /* ADDRESS_* */
-    uint8_t width[4];          /* bits of each data register */
-    uint8_t atom, type;        /* of an atomic: ATOM_*, T_* */
-    uint8_t packed;            /* of an atomic: two halves */
-    uint8_t merged;            /* of an atomic: one lane executes it for all on its address */
-    uint8_t past_l1;           /* a load that never hits L1: .cg, .cv, volatile and stronger ones */
-    uint8_t read_only;         /* ld.global.nc: a write in the same launch is an error */
+    uint8_t address_kind; /* ADDRESS_* */
+    uint8_t width[4];     /* bits of each data register */
+    uint8_t atom, type;   /* of an atomic: ATOM_*, T_* */
+    uint8_t packed;       /* of an atomic: two halves */
+    uint8_t merged;       /* of an atomic: one lane executes it for all on its address */
+    uint8_t unread;       /* of an atomic: nothing reads its result */
+    uint8_t past_l1;      /* a load that never hits L1: .cg, .cv, .lu, volatile and stronger ones */
+    uint8_t read_only;    /* ld.global.nc: a write in the same launch is an error */
     uint32_t data[8], address; /* data of an atomic: `count` results, then its sources */
     int64_t offset;
     uint32_t last_alloc;  /* index of the allocation of the last access */

@@ -70,6 +70,7 @@ void proxy_fence(Warp *w, int kind)
 {
     ProxyFences *p = w->x->proxy;
     uint64_t shared[MAX_WARPS], global[MAX_WARPS];
+    w->x->counts.block_fences++;
     if (!p) return;
     for (int i = 0; i < MAX_WARPS; i++) shared[i] = p->passed, global[i] = w->x->cta.passed;
     if (kind & FENCE_PROXY_SHARED) fences_add(&p->shared, w->index, end_moment(p), shared);

@@ -3,6 +3,8 @@
 #pragma GCC optimize("O3")
 #include "eval/sim/memory/traffic.h"
 
+#include "eval/sim/machine/values.h"
+
 /* Is the sector in L1? It is from now on. */
 static int in_l1(DevMem *mem, uint64_t tag, uint64_t sector)
 {
@@ -75,12 +77,26 @@ static void count_atomic_line(Exec *x, uint64_t line, uint32_t turns)
 {
     DevMem *mem = x->mem;
     uint64_t launch = (uint64_t)mem->launch_id << 32, *slot = &mem->atomics[line];
-    if (*slot >> 32 != mem->launch_id) *slot = launch;
+    if (*slot >> 32 != mem->launch_id) {
+        x->counts.atomic_lines++;
+        x->counts.atomic_first_lines += *slot >> 32 < mem->first_id;
+        *slot = launch;
+    }
     *slot += turns;
+    x->counts.atomic_turns += turns;
     if (*slot - launch > x->counts.global_atomic_hottest) {
         x->counts.global_atomic_hottest = *slot - launch;
         x->counts.hottest_line = line;
     }
+}
+
+/* What a request takes of L2, in hundredths of what a sector of an atomic takes whose result is read. One that
+ * nothing reads takes half, and a comparison more (an H200, 2026-11-29). */
+static uint64_t atomic_work(const MemOp *mo, uint64_t lines, uint64_t sectors)
+{
+    enum { LINE = 57, SECTOR = 34, REDUCTION = 10, RETURNS = 18, COMPARES = 30 };
+    uint64_t by = mo->atom == ATOM_CAS ? COMPARES : mo->unread && !mo->packed ? REDUCTION : RETURNS;
+    return (LINE * lines + SECTOR * sectors) * by / REDUCTION;
 }
 
 /* Atomics read before they write. */
@@ -110,6 +126,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
     uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
     uint64_t read = n->dram_read_sectors, written = n->dram_write_sectors, near = n->near_sectors,
              pair = UINT64_MAX, past_l1 = n->dram_read_sectors + n->l2_load_sectors;
+    Alloc *al = &x->mem->allocs[a->mo->last_alloc];
     for (int i = 0; i < a->p->n_ranges; i++) {
         uint64_t s = (base + (uint64_t)(int64_t)a->p->ranges[i].lo) >> 5;
         uint64_t last = (base + (uint64_t)(int64_t)a->p->ranges[i].hi - 1) >> 5;
@@ -130,7 +147,6 @@ void traffic_count(Warp *w, const Access *a, int kind)
         next = last + 1 > next ? last + 1 : next;
     }
     if (kind == MEM_STORE) cover_stored(x, a, base);
-    Alloc *al = &x->mem->allocs[a->mo->last_alloc];
     al->read_sectors += n->dram_read_sectors - read;
     al->near_sectors += n->near_sectors - near;
     al->written_sectors += n->dram_write_sectors - written;
@@ -167,6 +183,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
         w->l2_requests++;
         n->global_atomic_requests++;
         n->global_atomic_sectors += sectors;
+        n->global_atomic_work += atomic_work(a->mo, lines, sectors);
         n->global_atomic_serial += serial;
     }
 }

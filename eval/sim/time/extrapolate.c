@@ -67,6 +67,17 @@ static uint64_t on_shared_line(const SimCounts *done, int n, uint64_t blocks)
     return 0;
 }
 
+/* The turns on an average line where the blocks of the sample have used the same lines four times over, so
+ * that no others are left. 0: they have not. */
+static uint64_t on_few_lines(const SimCounts *done, int n, double turns)
+{
+    enum { TIMES = 4 };
+    double lines = 0, distinct = 0;
+    for (int i = 0; i < n; i++)
+        lines += (double)done[i].atomic_lines, distinct += (double)done[i].atomic_first_lines;
+    return distinct > 0 && lines >= TIMES * distinct ? whole(turns / distinct) : 0;
+}
+
 void extrapolate_blocks(const SimCounts *done, const double *weights, int n, SimCounts *out)
 {
     double sum[FIELDS] = {0};
@@ -82,7 +93,9 @@ void extrapolate_blocks(const SimCounts *done, const double *weights, int n, Sim
     for (int k = 0; k < FIELDS; k++) one[k] = whole(sum[k]);
     memcpy((char *)out + FIRST_FIELD, one, sizeof one);
     for (int k = 0; k < LARGEST; k++) *field(out, largest[k]) = top[k];
+    uint64_t average = on_few_lines(done, n, (double)out->atomic_turns);
     out->hottest_shared = on_shared_line(done, n, out->blocks);
+    if (average > out->hottest_shared) out->hottest_shared = average;
     find_heavy(done, weights, n, out);
 }
 

@@ -326,8 +326,8 @@ static void test_schedulers(void **state)
 #undef WORK
 }
 
-/* The lanes of two warps that one atomic handles one after another. */
-static void serial(const char *atomic, uint64_t expected)
+/* Counts of two warps that execute an atomic. */
+static const SimCounts *count_atomic(const char *atomic)
 {
     static const char body[] =
         KERNEL("ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, s;\nshr.u32 %r4, %r1, "
@@ -336,11 +336,34 @@ static void serial(const char *atomic, uint64_t expected)
     char ptx[2048];
     int head = (int)(sizeof body - sizeof "ret;\n}\n");
     snprintf(ptx, sizeof ptx, "%.*s%s\nret;\n}\n", head, body, atomic);
-    const SimCounts *n = count(ptx, 1, 64);
+    return count(ptx, 1, 64);
+}
+
+/* The lanes that it handles one after another. */
+static void serial(const char *atomic, uint64_t expected)
+{
+    const SimCounts *n = count_atomic(atomic);
     if (n->shared_atomic_serial + n->global_atomic_serial != expected)
         fail_msg("%s: %llu lanes, expected %llu", atomic,
                  (unsigned long long)(n->shared_atomic_serial + n->global_atomic_serial),
                  (unsigned long long)expected);
+    sim_stop(&sim);
+}
+
+/* A line and a sector of each warp; more where the result is read, and for a comparison. */
+static void test_atomic_work(void **state)
+{
+    (void)state;
+    assert_int_equal(count_atomic("red.global.add.f32 [%rd1], %f1;")->global_atomic_work, 2 * 91);
+    sim_stop(&sim);
+    assert_int_equal(count_atomic("atom.global.add.f32 %f2, [%rd1], %f1;")->global_atomic_work,
+                     2 * 91);
+    sim_stop(&sim);
+    const char *read = "atom.global.add.f32 %f2, [%rd1], %f1;\nadd.f32 %f3, %f2, %f2;";
+    assert_int_equal(count_atomic(read)->global_atomic_work, 2 * 163);
+    sim_stop(&sim);
+    assert_int_equal(count_atomic("atom.global.cas.b32 %r9, [%rd1], %r1, %r2;")->global_atomic_work,
+                     2 * 273);
     sim_stop(&sim);
 }
 
@@ -454,11 +477,12 @@ int main(void)
         cmocka_unit_test(test_coalescing),     cmocka_unit_test(test_lone_sectors),
         cmocka_unit_test(test_banks),          cmocka_unit_test(test_waits),
         cmocka_unit_test(test_idle),           cmocka_unit_test(test_atomics_and_constants),
-        cmocka_unit_test(test_merged_atomics), cmocka_unit_test(test_unrolled),
-        cmocka_unit_test(test_product),        cmocka_unit_test(test_fused),
-        cmocka_unit_test(test_schedulers),     cmocka_unit_test(test_part_sectors),
-        cmocka_unit_test(test_long_block),     cmocka_unit_test(test_repeats),
-        cmocka_unit_test(test_uncounted),      cmocka_unit_test(test_vector_banks),
+        cmocka_unit_test(test_merged_atomics), cmocka_unit_test(test_atomic_work),
+        cmocka_unit_test(test_unrolled),       cmocka_unit_test(test_product),
+        cmocka_unit_test(test_fused),          cmocka_unit_test(test_schedulers),
+        cmocka_unit_test(test_part_sectors),   cmocka_unit_test(test_long_block),
+        cmocka_unit_test(test_repeats),        cmocka_unit_test(test_uncounted),
+        cmocka_unit_test(test_vector_banks),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,8 +168,13 @@ static void test_pipes(void **state)
     c.by_class[INST_INT_MUL] = 1000000;
     close_to(predict(profile("h100"), &c, 1).resource_s[TIME_INT], 650000 / 1.98e9, 1e-9);
     close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], 500000 / 1.98e9, 1e-9);
-    c.scheduled_insts = 1000, c.busiest_insts = 2000; /* one scheduler has half of the work */
+    /* One scheduler has half of a block's work: other blocks fill the others, where there are some. */
+    c.scheduled_insts = 1000, c.busiest_insts = 2000;
+    close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], sqrt(2) * 500000 / 1.98e9,
+             1e-9);
+    c.dynamic_shared = 200 << 10;
     close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], 1000000 / 1.98e9, 1e-9);
+    c.dynamic_shared = 0;
     c.shared_load_requests = 1000, c.shared_load_wavefronts = 32000; /* all 32 lanes on one bank */
     close_to(predict(profile("h100"), &c, 1).resource_s[TIME_L1], 32000 / 1.98e9, 1e-9);
 }
@@ -350,10 +355,29 @@ static void test_atomics(void **state)
     SimCounts c = grid(4096, 256);
     c.global_atomic_requests = c.warps, c.global_atomic_serial = 1 << 20;
     c.global_atomic_hottest = c.warps * (1 + 2 * 32); /* turns of whole warps */
-    c.global_atomic_sectors = c.warps;
+    c.global_atomic_sectors = c.warps, c.global_atomic_work = 100 * c.warps;
     close_to(predict(p, &c, p->sm_count).seconds * 1e6, 1840, 0.05);
     c.global_atomic_hottest = 256;
     close_to(predict(p, &c, p->sm_count).seconds * 1e6, 16, 0.25);
+}
+
+/* Where the blocks of a sample use the same few lines again and again, all blocks of the launch do. */
+static void test_few_lines(void **state)
+{
+    (void)state;
+    SimCounts done[8], out;
+    double weights[8];
+    for (int i = 0; i < 8; i++) {
+        done[i] = grid(800, 256);
+        done[i].atomic_lines = 32, done[i].atomic_turns = 6400, weights[i] = 100;
+        done[i].atomic_first_lines = i ? 0 : 32;
+    }
+    extrapolate_blocks(done, weights, 8, &out);
+    assert_int_equal(out.hottest_shared, 6400 * 800 / 32);
+    for (int i = 0; i < 8; i++)
+        done[i].atomic_first_lines = i % 2 ? 0 : 32; /* neighbours share lines */
+    extrapolate_blocks(done, weights, 8, &out);
+    assert_int_equal(out.hottest_shared, 0);
 }
 
 /* One warp that does all the work bounds the launch, however many idle blocks there are. */
@@ -590,11 +614,12 @@ int main(void)
         cmocka_unit_test(test_latency_by_hand), cmocka_unit_test(test_pipes),
         cmocka_unit_test(test_h200_streams),    cmocka_unit_test(test_h200_kernels),
         cmocka_unit_test(test_rankings),        cmocka_unit_test(test_atomics),
-        cmocka_unit_test(test_slowest_warp),    cmocka_unit_test(test_junk_loads),
-        cmocka_unit_test(test_idle_blocks),     cmocka_unit_test(test_counters),
-        cmocka_unit_test(test_fills),           cmocka_unit_test(test_l1_and_l2),
-        cmocka_unit_test(test_shared_reads),    cmocka_unit_test(test_second_pass),
-        cmocka_unit_test(test_first_wave),      cmocka_unit_test(test_intervals)};
+        cmocka_unit_test(test_few_lines),       cmocka_unit_test(test_slowest_warp),
+        cmocka_unit_test(test_junk_loads),      cmocka_unit_test(test_idle_blocks),
+        cmocka_unit_test(test_counters),        cmocka_unit_test(test_fills),
+        cmocka_unit_test(test_l1_and_l2),       cmocka_unit_test(test_shared_reads),
+        cmocka_unit_test(test_second_pass),     cmocka_unit_test(test_first_wave),
+        cmocka_unit_test(test_intervals)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
