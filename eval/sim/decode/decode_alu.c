@@ -64,7 +64,7 @@ static int float_op(Decoder *d, const char *op, const ValueType *t, int n)
         d->expansion = t->bits == 64 ? 24 : divides ? 8 : 7;
     else if (divides)
         d->expansion = 2;
-    /* Refined by products; a float that may be subnormal is scaled, and its root, too (an H200, 2026-11-29). */
+    /* Refined by products; a float that may be subnormal is scaled, as its root (an H200, 2026-11-29). */
     if (!strcmp(op, "rsqrt") && approx && t->bits == 64) d->repeats = 7;
     if (!strcmp(op, "rsqrt") && t->bits == 32 && !(mode & FP_FTZ)) d->expansion = 3;
     /* The least and the greatest double: a comparison, selections of both halves, and what a NaN asks. */

@@ -204,8 +204,8 @@ static int is_of_cluster(const Warp *w, const Access *a)
     return 0;
 }
 
-/* Nothing waits for a store. A bank conflict takes as long as so many bytes, and an atomic 2.5 times as long as
- * a load (an H200, 2026-11-29). */
+/* Nothing waits for a store. A bank conflict takes as long as CONFLICT_BYTES, and an atomic 2.5 times as
+ * long as a load (an H200, 2026-11-29). */
 static void count_far(Warp *w, const Access *a)
 {
     enum { CONFLICT_BYTES = 48 };

@@ -90,13 +90,16 @@ static void count_atomic_line(Exec *x, uint64_t line, uint32_t turns)
     }
 }
 
-/* What a request takes of L2, in hundredths of what a sector of an atomic takes whose result is read. One that
- * nothing reads takes half, and a comparison more (an H200, 2026-11-29). */
-static uint64_t atomic_work(const MemOp *mo, uint64_t lines, uint64_t sectors)
+/* The work of a request is what it takes of L2, in hundredths of what a sector of an atomic takes whose
+ * result is read. One that nothing reads takes half, and a comparison more (an H200, 2026-11-29). */
+static void count_atomic(SimCounts *n, const MemOp *mo, uint64_t lines, uint64_t sectors)
 {
     enum { LINE = 57, SECTOR = 34, REDUCTION = 10, RETURNS = 18, COMPARES = 30 };
-    uint64_t by = mo->atom == ATOM_CAS ? COMPARES : mo->unread && !mo->packed ? REDUCTION : RETURNS;
-    return (LINE * lines + SECTOR * sectors) * by / REDUCTION;
+    uint64_t by = mo->atom == ATOM_CAS ? COMPARES : RETURNS;
+    if (mo->unread && !mo->packed && mo->atom != ATOM_CAS) by = REDUCTION;
+    n->global_atomic_requests++;
+    n->global_atomic_sectors += sectors;
+    n->global_atomic_work += (LINE * lines + SECTOR * sectors) * by / REDUCTION;
 }
 
 /* Atomics read before they write. */
@@ -181,9 +184,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
     } else {
         al->atomics++;
         w->l2_requests++;
-        n->global_atomic_requests++;
-        n->global_atomic_sectors += sectors;
-        n->global_atomic_work += atomic_work(a->mo, lines, sectors);
+        count_atomic(n, a->mo, lines, sectors);
         n->global_atomic_serial += serial;
     }
 }

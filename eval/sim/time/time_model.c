@@ -29,9 +29,9 @@ static int sum_lanes(const Profile *p)
     return p->int_shares_fp32 ? p->int_lanes : 2 * p->int_lanes;
 }
 
-/* How much longer than if all schedulers had as much work the one with the most takes. Warps of other resident
- * blocks fill a part of what one leaves idle: half of the warps on two schedulers take 0.71 of the time of all,
- * and a quarter on one 0.49 (an H200, 2026-11-29). */
+/* How much longer the scheduler with the most work takes than if all had as much. Warps of other resident
+ * blocks fill a part of what one leaves idle: half of the warps on two schedulers take 0.71 of the time of
+ * all, and a quarter on one 0.49 (an H200, 2026-11-29). */
 static double unevenness(const SimCounts *c, double resident)
 {
     if (!c->scheduled_insts) return 1;
