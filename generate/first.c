@@ -263,7 +263,9 @@ static int put_buffer(Plan *p, int node);
 /* The product that a kept node is, where the plan has a kernel for it. */
 static int is_product(const Plan *p, int node, MatrixProduct *m)
 {
-    return p->counted && product_read(&p->nodes, node, m) && product_chosen(&p->nodes, m);
+    if (!p->counted || !product_read(&p->nodes, node, m)) return 0;
+    m->route = product_choose(&p->nodes, m);
+    return m->route != ROUTE_LIBRARY;
 }
 
 /* The kernel of a product, and of what follows it in k. */
@@ -278,7 +280,7 @@ static int put_product(Plan *p, const MatrixProduct *m, Kernel *k, int step)
     if (++p->n_kernels > MOST_KERNELS)
         return error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
     p->text.number = p->n_kernels;
-    if (p->estimate) estimate_add_product(p->estimate, k, product_us(m), PRODUCT_LAUNCHES);
+    if (p->estimate) estimate_add_product(p->estimate, k, product_us(m), product_launches(m));
     return product_write(m, k, step, &p->text, p->err);
 }
 
@@ -456,6 +458,7 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
         rc = write_node(p, p->nodes.output[i]);
     }
     offer_stored(p);
+    product_buffers(&p->text);
     if (!rc && (p->plan.full || p->source.full))
         rc = error_set(p->err, ERROR_UNSUPPORTED, "a source of more than %d bytes", SOURCE_MAX);
     return rc;

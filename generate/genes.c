@@ -10,7 +10,7 @@
 #include "base/words.h"
 
 static const char *const keep_words[] = {"none", "registers"};
-static const char *const route_words[] = {"library", "halves"};
+static const char *const route_words[] = {"library", "halves", "rows"};
 static const char *const yes_words[] = {"no", "yes"};
 
 // clang-format off
@@ -22,7 +22,7 @@ static const GeneRow rows[GENES] = {
     [GENE_KEEP] = {"keep", 2, {KEEP_NONE, KEEP_REGISTERS}, 0, keep_words, "where a row stays between passes"},
     [GENE_BLOCK] = {"block", 5, {64, 128, 256, 512, 1024}, 0, NULL, "threads of a block"},
     [GENE_ITEMS] = {"items", 4, {1, 2, 4, 8}, 1, NULL, "vectors of a thread, one after another"},
-    [GENE_ROUTE] = {"route", 2, {ROUTE_LIBRARY, ROUTE_HALVES}, 0, route_words, "how a product is computed"},
+    [GENE_ROUTE] = {"route", 3, {ROUTE_LIBRARY, ROUTE_HALVES, ROUTE_ROWS}, 0, route_words, "of a product"},
 };
 // clang-format on
 

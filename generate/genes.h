@@ -29,8 +29,8 @@ typedef enum {
 } Gene;
 
 enum { GENES_NAME = 64, GENES_VALUES = 12, GENES_POINTS = 4096 };
-enum { KEEP_NONE, KEEP_REGISTERS };   /* values of GENE_KEEP */
-enum { ROUTE_LIBRARY, ROUTE_HALVES }; /* of GENE_ROUTE */
+enum { KEEP_NONE, KEEP_REGISTERS };               /* values of GENE_KEEP */
+enum { ROUTE_LIBRARY, ROUTE_HALVES, ROUTE_ROWS }; /* of GENE_ROUTE */
 
 /* A choice. of: the name of what the kernel writes, or of the value. */
 typedef struct {

@@ -54,13 +54,19 @@ void kernel_merge(Kernel *k);
 const char *kernel_size(void *kernel, Size s, Error *err);
 const char *kernel_tensor(Kernel *k, int node, int written);
 
+enum { TEXT_BUFFERS = 4, TEXT_SIZES = 16 };
 /* Appends the kernel's source, and the line that launches it. number: of the kernel in the source. estimate:
- * it gets the kernel's time by the analytic model (estimate.h); NULL: none is asked for. */
+ * it gets the kernel's time by the analytic model (estimate.h); NULL: none is asked for. shared: buffers that
+ * all products use, by the sizes that they need (product.h). */
 typedef struct {
     Buffer *plan, *source;
     int number;
     unsigned helpers; /* bits of what the source has already */
     struct Estimate *estimate;
+    struct {
+        int n;
+        char size[TEXT_SIZES][SIZE_TEXT];
+    } shared[TEXT_BUFFERS];
 } KernelText;
 int kernel_write(Kernel *k, KernelText *t, Error *err);
 

@@ -9,6 +9,8 @@
 static const double library_rate = 5e13, own_rate = 1.75e14, bytes_rate = 3.5e12, launches = 8e-6,
                     enough = 0.85;
 enum { SMS = 132, SIDE = 128 };
+/* The library reads the right factor of few rows at half of that rate; a block takes 64 columns. */
+enum { FEW_ROWS = 16, MANY_COLUMNS = 64 * SMS / 2 };
 static const double most_bytes = 1.6e9; /* of a plan's buffers, on a simulator */
 
 typedef struct {
@@ -101,10 +103,25 @@ static int is_worth_it(const MatrixProduct *m)
     return own < enough * library;
 }
 
+/* The right factor of few rows is read once for each group of them. */
+static double rows_time(const MatrixProduct *m)
+{
+    const double groups = ceil((double)m->count[PRODUCT_ROWS].at[0] / FEW_ROWS),
+                 columns = (double)m->count[PRODUCT_COLUMNS].at[0],
+                 depth = (double)m->count[PRODUCT_DEPTH].at[0],
+                 batch = (double)m->count[PRODUCT_BATCH].at[0];
+    return 4 * groups * columns * depth * batch / bytes_rate + 3e-6;
+}
+
 double product_us(const MatrixProduct *m)
 {
     double library;
-    return 1e6 * own_time(m, &library);
+    return 1e6 * (m->route == ROUTE_ROWS ? rows_time(m) : own_time(m, &library));
+}
+
+int product_launches(const MatrixProduct *m)
+{
+    return m->route == ROUTE_ROWS ? 1 : 3;
 }
 
 static int read_product(const Nodes *n, int line, MatrixProduct *out)
@@ -136,14 +153,29 @@ int product_read(const Nodes *n, int node, MatrixProduct *out)
            is_dense(&out->side[PRODUCT_B], PRODUCT_COLUMNS) && is_in_order(out) && fits(out);
 }
 
-int product_chosen(const Nodes *n, const MatrixProduct *m)
+/* Both factors' lines lie in one piece. */
+static int is_along(const MatrixProduct *m)
+{
+    return size_is(m->side[PRODUCT_A].step[PRODUCT_DEPTH], 1) &&
+           size_is(m->side[PRODUCT_B].step[PRODUCT_DEPTH], 1);
+}
+
+static int default_route(const MatrixProduct *m)
+{
+    if (is_along(m) && m->count[PRODUCT_ROWS].at[0] <= FEW_ROWS &&
+        m->count[PRODUCT_COLUMNS].at[0] * m->count[PRODUCT_BATCH].at[0] >= MANY_COLUMNS)
+        return ROUTE_ROWS;
+    return is_worth_it(m) ? ROUTE_HALVES : ROUTE_LIBRARY;
+}
+
+int product_choose(const Nodes *n, const MatrixProduct *m)
 {
     char key[GRAPH_NAME];
     node_key(n, m->of, key);
     return genes_choose(n->genes, key,
                         &(GenePoint){.gene = GENE_ROUTE,
-                                     .by_default = is_worth_it(m) ? ROUTE_HALVES : ROUTE_LIBRARY,
-                                     .most = ROUTE_HALVES}) == ROUTE_HALVES;
+                                     .by_default = default_route(m),
+                                     .most = is_along(m) ? ROUTE_ROWS : ROUTE_HALVES});
 }
 
 int product_step(const Kernel *k)

@@ -2,13 +2,14 @@
 // by a power of two, and each element is the sum of two halves, of 11 bits each: three products of halves
 // make one of float32's precision.
 
-//@ product
+//@ factor
 // One factor of a product: element k of a line is p[line * step + k] if K, else p[line + k * step].
 struct Factor {
     const float *p;
     long long lines, depth, step;
 };
 
+//@ product
 template <bool K>
 __device__ __forceinline__ float element(const Factor &f, long long line, long long k)
 {
@@ -340,4 +341,109 @@ __device__ __forceinline__ void product(const Factor a, const Factor b, const Sp
                  sum[4 * j + 2 * o + 1] * (r.x * y.x) * (r.y * y.y));
         }
     }
+}
+
+//@ few
+// Products of few rows, which take as long as the right factor takes to be read. The lines of both factors
+// lie in one piece each. A block has FEW_ROWS rows and FEW_LINES columns, a warp FEW_COLUMNS of these.
+enum {
+    FEW_ROWS = 16,
+    FEW_LINES = 64,
+    FEW_COLUMNS = 8,
+    FEW_TERMS = 128,
+    FEW_STAGES = 5,
+    FEW_THREADS = 256
+};
+
+// Begins to copy FEW_TERMS terms of LINES lines; beyond the factor there are zeros.
+template <int LINES>
+__device__ __forceinline__ void fetch_lines(float *to, const Factor &f, long long line, long long k,
+                                            bool quads)
+{
+    const unsigned place = (unsigned)__cvta_generic_to_shared(to);
+    const long long left = f.lines - line, terms = f.depth - k;
+    const int lines = left < LINES ? (int)left : LINES,
+              end = terms < FEW_TERMS ? (int)terms : FEW_TERMS;
+    const float *from = f.p + line * f.step + k;
+    if (quads) {
+#pragma unroll
+        for (int i = 0; i < LINES * FEW_TERMS / 4; i += FEW_THREADS) {
+            const int l = (i + threadIdx.x) / (FEW_TERMS / 4),
+                      x = threadIdx.x % (FEW_TERMS / 4) * 4;
+            const int bytes = (l < lines) & (x < end) ? 16 : 0;
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                             place + (i + threadIdx.x) * 16),
+                         "l"(from + l * f.step + x), "r"(bytes));
+        }
+    } else {
+#pragma unroll 4
+        for (int i = threadIdx.x; i < LINES * FEW_TERMS; i += FEW_THREADS) {
+            const int l = i / FEW_TERMS, x = i % FEW_TERMS, bytes = (l < lines) & (x < end) ? 4 : 0;
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(place + i * 4),
+                         "l"(from + l * f.step + x), "r"(bytes));
+        }
+    }
+}
+
+// Adds up the N values of all lanes, in steps of D lanes: each lane has 4 of the sums, from 4 * lane on.
+template <int N, int D> __device__ __forceinline__ void exchange(float *v)
+{
+    const bool upper = threadIdx.x & D;
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) {
+        const float send = upper ? v[i] : v[i + N / 2], own = upper ? v[i + N / 2] : v[i];
+        v[i] = own + __shfl_xor_sync(0xffffffffu, send, D);
+    }
+}
+
+// Each gets the sum of a row and a column.
+template <typename E>
+__device__ __forceinline__ void few_rows(const Factor a, const Factor b, long long top,
+                                         long long left, E each)
+{
+    constexpr int STAGE_FLOATS = (FEW_ROWS + FEW_LINES) * FEW_TERMS;
+    extern __shared__ __align__(16) float stages[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const bool quads_a = ((a.step | a.depth | (long long)((size_t)a.p / 4)) & 3) == 0;
+    const bool quads_b = ((b.step | b.depth | (long long)((size_t)b.p / 4)) & 3) == 0;
+    const long long steps = (a.depth + FEW_TERMS - 1) / FEW_TERMS;
+    float sum[FEW_ROWS * FEW_COLUMNS];
+#pragma unroll
+    for (int i = 0; i < FEW_ROWS * FEW_COLUMNS; i++) sum[i] = 0;
+    for (long long t = 1 - FEW_STAGES; t < steps; t++) {
+        if (t >= 0) {
+            asm volatile("cp.async.wait_group %0;" ::"n"(FEW_STAGES - 2));
+            __syncthreads();
+        }
+        const long long next = t + FEW_STAGES - 1;
+        if (next < steps) {
+            float *to = stages + next % FEW_STAGES * STAGE_FLOATS;
+            fetch_lines<FEW_ROWS>(to, a, top, next * FEW_TERMS, quads_a);
+            fetch_lines<FEW_LINES>(to + FEW_ROWS * FEW_TERMS, b, left, next * FEW_TERMS, quads_b);
+        }
+        asm volatile("cp.async.commit_group;");
+        if (t < 0) continue;
+        const float4 *x = (const float4 *)(stages + t % FEW_STAGES * STAGE_FLOATS) + lane;
+        const float4 *y = x + (FEW_ROWS + warp * FEW_COLUMNS) * (FEW_TERMS / 4);
+        float4 w[FEW_COLUMNS];
+#pragma unroll
+        for (int c = 0; c < FEW_COLUMNS; c++) w[c] = y[c * (FEW_TERMS / 4)];
+#pragma unroll
+        for (int r = 0; r < FEW_ROWS; r++) {
+            const float4 v = x[r * (FEW_TERMS / 4)];
+#pragma unroll
+            for (int c = 0; c < FEW_COLUMNS; c++) {
+                float &s = sum[r * FEW_COLUMNS + c];
+                s += v.x * w[c].x, s += v.y * w[c].y, s += v.z * w[c].z, s += v.w * w[c].w;
+            }
+        }
+    }
+    exchange<128, 16>(sum);
+    exchange<64, 8>(sum);
+    exchange<32, 4>(sum);
+    exchange<16, 2>(sum);
+    exchange<8, 1>(sum);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        each(top + lane / 2, left + warp * FEW_COLUMNS + lane % 2 * 4 + i, sum[i]);
 }

@@ -16,7 +16,7 @@ typedef struct {
 /* sum = alpha * (the sum over the depth) + beta * addend. The result, of the kept node `of`, is in C order:
  * batch, rows, columns. */
 typedef struct {
-    int of;
+    int of, route;
     ProductTensor side[PRODUCT_OPERANDS];
     double alpha, beta;
     Size count[PRODUCT_GROUPS];
@@ -24,17 +24,18 @@ typedef struct {
 
 /* 1: a kept node is a product that a kernel can compute. */
 int product_read(const Nodes *n, int node, MatrixProduct *out);
-/* 1: the schedule has a kernel for it; by default where that is faster than the op line, by the timed
- * sizes. */
-int product_chosen(const Nodes *n, const MatrixProduct *m);
-/* The time of its kernels, by the timed sizes. */
+/* The route that the schedule has for it; by default the fastest one, by the timed sizes. */
+int product_choose(const Nodes *n, const MatrixProduct *m);
+/* The time of its kernels by its route, and how many there are, by the timed sizes. */
 double product_us(const MatrixProduct *m);
-enum { PRODUCT_LAUNCHES = 3 };
+int product_launches(const MatrixProduct *m);
 /* The step of a traced kernel that is a product, of which the kernel needs each element once and at its own
  * place; -1: there is none. */
 int product_step(const Kernel *k);
-/* Appends the kernel that computes the product, and from it all of k. step: as product_step. The product's
- * tensors lie in memory. */
+/* Appends the kernel that computes the product, by its route, and from it all of k. step: as product_step.
+ * The product's tensors lie in memory. */
 int product_write(const MatrixProduct *m, Kernel *k, int step, KernelText *t, Error *err);
+/* Appends the buffers that all kernels of products share. */
+void product_buffers(KernelText *t);
 
 #endif

@@ -10,9 +10,11 @@
 
 EMBED(generate_product, "generate/product.cu")
 
-enum { HELP_PRODUCT = 16 };
+enum { HELP_FACTOR = 16, HELP_PRODUCT, HELP_FEW };
+enum { LEFT_PARTS, LEFT_FACTORS, RIGHT_PARTS, RIGHT_FACTORS }; /* of KernelText.shared */
 /* Of product.cu. */
 enum { SIDE = 128, THREADS = 256, SHARED = 3 * 4 * SIDE * 64 * 2 + 1024, TERMS = 64, ACROSS = 32 };
+enum { FEW_ROWS = 16, FEW_COLUMNS = 64, FEW_SHARED = 5 * (FEW_ROWS + FEW_COLUMNS) * 128 * 4 };
 
 typedef struct {
     const MatrixProduct *m;
@@ -95,29 +97,24 @@ static void put_split(ProductWriter *w, const char *name, const char *side, Prod
                   name, side, n, side, side, n);
 }
 
-static void put_body(ProductWriter *w)
+/* What the kernel makes of a sum. */
+static void put_value(ProductWriter *w, const char *rows)
 {
-    const MatrixProduct *m = w->m;
-    char rows[32], columns[32];
-    const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype);
-    snprintf(rows, sizeof rows, "%s", size_of(w, m->count[PRODUCT_ROWS]));
-    snprintf(columns, sizeof columns, "%s", size_of(w, m->count[PRODUCT_COLUMNS]));
-    buffer_printf(&w->body,
-                  "    const long long tiles = ((%s + SIDE - 1) / SIDE) * (long long)((%s + SIDE - "
-                  "1) / SIDE);\n"
-                  "    const long long batch = blockIdx.x / tiles;\n",
-                  rows, columns);
-    put_factor(w, "left", PRODUCT_A, PRODUCT_ROWS);
-    put_factor(w, "right", PRODUCT_B, PRODUCT_COLUMNS);
-    put_split(w, "left_split", "left", PRODUCT_ROWS);
-    put_split(w, "right_split", "right", PRODUCT_COLUMNS);
     buffer_puts(&w->body,
                 "    const auto value = [&](long long row, long long column, float total) {\n");
     buffer_printf(&w->body, "        const long long line = batch * %s + row;\n", rows);
     put_sum(w);
-    KernelElement e = {w->step, m->count[PRODUCT_COLUMNS]};
+    KernelElement e = {w->step, w->m->count[PRODUCT_COLUMNS]};
     if (kernel_put_element(w->k, w->t, &e, &w->body, w->err)) w->failed = 1;
     buffer_puts(&w->body, "    };\n");
+}
+
+static void put_halves(ProductWriter *w, const char *rows, const char *columns)
+{
+    const MatrixProduct *m = w->m;
+    const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype);
+    put_split(w, "left_split", "left", PRODUCT_ROWS);
+    put_split(w, "right_split", "right", PRODUCT_COLUMNS);
     buffer_printf(&w->body,
                   "    product<%d, %d>(left, right, left_split, right_split, blockIdx.x %% tiles,\n"
                   "        [&](long long row, long long column, float first, float second) {\n"
@@ -134,12 +131,75 @@ static void put_body(ProductWriter *w)
                   w->out, rows, columns, columns, type, columns);
 }
 
+static void put_rows(ProductWriter *w, const char *rows, const char *columns)
+{
+    buffer_printf(&w->body,
+                  "    const long long tile = blockIdx.x %% tiles, across = (%s + %d) / %d;\n"
+                  "    few_rows(left, right, tile / across * %d, tile %% across * %d,\n"
+                  "        [&](long long row, long long column, float total) {\n"
+                  "        if (row < %s && column < %s)\n"
+                  "            %s[(batch * %s + row) * %s + column] = value(row, column, total);\n"
+                  "    });\n",
+                  columns, FEW_COLUMNS - 1, FEW_COLUMNS, FEW_ROWS, FEW_COLUMNS, rows, columns,
+                  w->out, rows, columns);
+}
+
+static void put_body(ProductWriter *w)
+{
+    const MatrixProduct *m = w->m;
+    const int few = m->route == ROUTE_ROWS, down = few ? FEW_ROWS : SIDE,
+              across = few ? FEW_COLUMNS : SIDE;
+    char rows[32], columns[32];
+    snprintf(rows, sizeof rows, "%s", size_of(w, m->count[PRODUCT_ROWS]));
+    snprintf(columns, sizeof columns, "%s", size_of(w, m->count[PRODUCT_COLUMNS]));
+    buffer_printf(&w->body,
+                  "    const long long tiles = ((%s + %d) / %d) * (long long)((%s + %d) / %d);\n"
+                  "    const long long batch = blockIdx.x / tiles;\n",
+                  rows, down - 1, down, columns, across - 1, across);
+    put_factor(w, "left", PRODUCT_A, PRODUCT_ROWS);
+    put_factor(w, "right", PRODUCT_B, PRODUCT_COLUMNS);
+    put_value(w, rows);
+    if (few)
+        put_rows(w, rows, columns);
+    else
+        put_halves(w, rows, columns);
+}
+
 /* ---- factors as halves ---- */
 
 /* Threads of a line whose elements lie in one piece. */
 static int line_threads(const MatrixProduct *m)
 {
     return m->count[PRODUCT_DEPTH].at[0] > 1024 ? THREADS : 32;
+}
+
+/* Notes that a shared buffer needs so many elements. */
+static int share(ProductWriter *w, int buffer, const char *size)
+{
+    KernelText *t = w->t;
+    int at = 0;
+    while (at < t->shared[buffer].n && strcmp(t->shared[buffer].size[at], size)) at++;
+    if (at < t->shared[buffer].n) return 0;
+    if (at == TEXT_SIZES || strlen(size) >= SIZE_TEXT)
+        return error_set(w->err, ERROR_UNSUPPORTED, "products of more than %d sizes", TEXT_SIZES);
+    snprintf(t->shared[buffer].size[t->shared[buffer].n++], SIZE_TEXT, "%s", size);
+    return 0;
+}
+
+void product_buffers(KernelText *t)
+{
+    static const char *const names[TEXT_BUFFERS] = {[LEFT_PARTS] = "half left_parts",
+                                                    [LEFT_FACTORS] = "float2 left_factors",
+                                                    [RIGHT_PARTS] = "half right_parts",
+                                                    [RIGHT_FACTORS] = "float2 right_factors"};
+    for (int i = 0; i < TEXT_BUFFERS; i++) {
+        int n = t->shared[i].n;
+        if (n) buffer_printf(t->plan, "//@ buffer %s[", names[i]);
+        for (int k = 1; k < n; k++) buffer_puts(t->plan, "max(");
+        for (int k = 0; k < n; k++)
+            buffer_printf(t->plan, "%s%s%s", k ? ", " : "", t->shared[i].size[k], k ? ")" : "");
+        if (n) buffer_puts(t->plan, "]\n");
+    }
 }
 
 /* The buffers of a factor's halves, and the kernel that fills them. */
@@ -183,17 +243,18 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
                   "*__restrict__ parts, "
                   "float2 *__restrict__ factors)\n{\n%s}\n\n",
                   along ? THREADS : 1024, side, number, types.data, own.body.data);
-    char times[SIZE_TEXT + 8] = "";
+    char times[SIZE_TEXT + 8] = "", size[4 * SIZE_TEXT];
     if (!alone) snprintf(times, sizeof times, " * (%s)", batch);
     snprintf(grid, sizeof grid, "ceil_div(%s, %d)%s", lines, a_block, times);
-    buffer_printf(w->t->plan, "//@ buffer half %s_parts_%d[(%s)%s * ceil_div(%s, %d) * %d]\n", side,
-                  number, lines, times, depth, TERMS, 2 * TERMS);
-    buffer_printf(w->t->plan, "//@ buffer float2 %s_factors_%d[(%s)%s]\n", side, number, lines,
-                  times);
+    snprintf(size, sizeof size, "(%s)%s * ceil_div(%s, %d) * %d", lines, times, depth, TERMS,
+             2 * TERMS);
+    int rc = share(w, x == PRODUCT_A ? LEFT_PARTS : RIGHT_PARTS, size);
+    snprintf(size, sizeof size, "(%s)%s", lines, times);
+    rc |= share(w, x == PRODUCT_A ? LEFT_FACTORS : RIGHT_FACTORS, size);
     buffer_printf(w->t->plan, "//@ launch split_%s_%d<<<%s, %d>>>(", side, number, grid,
                   along ? THREADS : 1024);
-    int rc = kernel_put_arguments(k, w->t->plan, w->err);
-    buffer_printf(w->t->plan, ", %s_parts_%d, %s_factors_%d)\n", side, number, side, number);
+    rc |= kernel_put_arguments(k, w->t->plan, w->err);
+    buffer_printf(w->t->plan, ", %s_parts, %s_factors)\n", side, side);
     buffer_release(&own.body);
     buffer_release(&types);
     free(k);
@@ -203,41 +264,53 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
 static int put_launch(ProductWriter *w)
 {
     const MatrixProduct *m = w->m;
+    const int few = m->route == ROUTE_ROWS;
     char rows[SIZE_TEXT], columns[SIZE_TEXT], batch[SIZE_TEXT];
     SizeTable *sizes = w->k->nodes->sizes;
     Buffer *p = w->t->plan;
-    const int n = w->t->number;
     if (size_text(sizes, m->count[PRODUCT_ROWS], rows, w->err) ||
         size_text(sizes, m->count[PRODUCT_COLUMNS], columns, w->err) ||
         size_text(sizes, m->count[PRODUCT_BATCH], batch, w->err))
         return -1;
-    buffer_printf(p, "//@ launch kernel_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d)", n, rows, SIDE,
-                  columns, SIDE);
+    buffer_printf(p, "//@ launch kernel_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d)", w->t->number,
+                  rows, few ? FEW_ROWS : SIDE, columns, few ? FEW_COLUMNS : SIDE);
     if (!size_is(m->count[PRODUCT_BATCH], 1)) buffer_printf(p, " * (%s)", batch);
-    buffer_printf(p, ", %d, %d>>>(", THREADS, SHARED);
+    buffer_printf(p, ", %d, %d>>>(", THREADS, few ? FEW_SHARED : SHARED);
     if (kernel_put_arguments(w->k, p, w->err)) return -1;
-    buffer_printf(p, ", left_parts_%d, right_parts_%d, left_factors_%d, right_factors_%d)\n", n, n,
-                  n, n);
+    buffer_puts(p, few ? ")\n" : ", left_parts, right_parts, left_factors, right_factors)\n");
     return 0;
+}
+
+static void put_help(KernelText *t, int bit, const char *part)
+{
+    if (!(t->helpers >> bit & 1)) part_put(t->source, generate_product, part);
+    t->helpers |= 1u << bit;
+}
+
+static int is_wide(const MatrixProduct *m, const Kernel *k)
+{
+    int wide = kernel_is_wide(k);
+    for (int x = 0; x < PRODUCT_OPERANDS; x++)
+        if (x != PRODUCT_C && m->side[x].node >= 0)
+            wide |= node_count(&k->nodes->node[m->side[x].node]).at[0] >= 1 << 30;
+    return wide;
 }
 
 int product_write(const MatrixProduct *m, Kernel *k, int step, KernelText *t, Error *err)
 {
     ProductWriter w = {.m = m, .k = k, .step = step, .t = t, .err = err};
+    const int few = m->route == ROUTE_ROWS;
     Buffer types;
     buffer_init(&w.body, 1 << 20);
     buffer_init(&types, 1 << 16);
-    if (!(t->helpers >> HELP_PRODUCT & 1)) part_put(t->source, generate_product, "product");
-    t->helpers |= 1u << HELP_PRODUCT;
+    put_help(t, HELP_FACTOR, "factor");
+    put_help(t, few ? HELP_FEW : HELP_PRODUCT, few ? "few" : "product");
     w.out = kernel_tensor(k, k->root[0].node, 1);
     put_body(&w);
-    int wide = kernel_is_wide(k);
-    for (int x = 0; x < PRODUCT_OPERANDS; x++)
-        if (x != PRODUCT_C && m->side[x].node >= 0)
-            wide |= node_count(&k->nodes->node[m->side[x].node]).at[0] >= 1 << 30;
-    kernel_put_parameters(k, 1, wide, &types);
-    put_split_parameters(&types);
-    if (put_split_kernel(&w, PRODUCT_A) || put_split_kernel(&w, PRODUCT_B) || put_launch(&w))
+    kernel_put_parameters(k, 1, is_wide(m, k), &types);
+    if (!few) put_split_parameters(&types);
+    if ((!few && (put_split_kernel(&w, PRODUCT_A) || put_split_kernel(&w, PRODUCT_B))) ||
+        put_launch(&w))
         w.failed = 1;
     if (!w.failed)
         buffer_printf(
