@@ -186,6 +186,15 @@ static json_t *describe_cases(const Package *p)
     return cases;
 }
 
+static void put_accepts(const Package *p, json_t *o)
+{
+    Buffer b;
+    buffer_init(&b, 1 << 20);
+    package_accepts(p, &b);
+    json_object_set_new(o, "accepts", json_string(b.data));
+    buffer_release(&b);
+}
+
 json_t *package_describe(const Package *p, Error *err)
 {
     json_t *root, *steps = json_array(), *kernels = json_array();
@@ -209,8 +218,9 @@ json_t *package_describe(const Package *p, Error *err)
         describe_buffers(plan), "kernels", kernels, "steps", steps, "binaries",
         describe_binaries(p), "cases", describe_cases(p));
     if (graph) json_object_set(o, "graph", graph);
-    static const char *const as_they_are[] = {"call", "tags"};
-    for (int i = 0; i < 2; i++)
+    put_accepts(p, o);
+    static const char *const as_they_are[] = {"call", "tags", "constraints"};
+    for (int i = 0; i < 3; i++)
         if (json_object_get(root, as_they_are[i]))
             json_object_set(o, as_they_are[i], json_object_get(root, as_they_are[i]));
     json_decref(root);

@@ -189,6 +189,24 @@ int package_file(const char *dir, const char *name, const void *data, size_t len
     return rc;
 }
 
+void package_accepts(const Package *p, Buffer *out)
+{
+    const Task *t = p->task;
+    for (int a = 0; a < t->n_axes; a++) {
+        int64_t low = 0, high = 0;
+        package_axis_bounds(p, a, &low, &high);
+        buffer_printf(out, "%s%s from %lld to %lld",
+                      !a                  ? ""
+                      : a + 1 < t->n_axes ? ", "
+                                          : " and ",
+                      t->axis_name[a], (long long)low, (long long)high);
+    }
+    for (int i = 0; i < t->n_constraints; i++)
+        buffer_printf(out, "%s%s", i ? " and " : ", where ", t->constraints[i]);
+    buffer_puts(out, t->n_axes ? ", with no tensor larger than one that was judged"
+                               : "the sizes that were judged, and no others");
+}
+
 void package_verdict_text(const Package *p, char out[PACKAGE_VERDICT_TEXT])
 {
     const Verdict *v = &p->judged.verdict;

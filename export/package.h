@@ -78,5 +78,7 @@ enum { PACKAGE_VERDICT_TEXT = 256 + RIVALS_TEXT };
 /* "2.9x eager measured on NVIDIA H200, 95% from 2.87 to 2.93; 1.2x torch.compile (1.18 to 1.22)" and the
  * like, without the date. */
 void package_verdict_text(const Package *p, char out[PACKAGE_VERDICT_TEXT]);
+/* Appends what sizes it takes: "rows from 1 to 64 and cols from 2 to 24, where cols % 8 == 0, with ...". */
+void package_accepts(const Package *p, Buffer *out);
 
 #endif

@@ -111,6 +111,9 @@ static void put_header(Buffer *b, const Package *p)
         " * verdict.json has all of it. Tensors are dense, in C order, aligned to 16 bytes:\n",
         p->name, p->task->name, p->date, verdict, (unsigned long long)p->judged.verdict.seed,
         VERDICT_HARNESS);
+    buffer_puts(b, " * It takes ");
+    package_accepts(p, b);
+    buffer_puts(b, ".\n");
     put_tensor_comments(b, p->task->inputs, p->task->n_inputs, "input");
     put_tensor_comments(b, p->task->outputs, p->task->n_outputs, "output");
     char *function[3];
@@ -158,6 +161,12 @@ static void put_verified(Buffer *b, const Package *p)
         buffer_printf(b, " >= %lld && ", (long long)low);
         put_name(b, p->task->axis_name[a], strlen(p->task->axis_name[a]));
         buffer_printf(b, " <= %lldLL", (long long)high);
+    }
+    for (int i = 0; i < p->task->n_constraints; i++) {
+        const char *c = p->task->constraints[i];
+        buffer_puts(b, " &&\n           (");
+        put_expression(b, p, (PlanText){c, strlen(c)});
+        buffer_puts(b, ")");
     }
     const TaskTensor *groups[] = {p->task->inputs, p->task->outputs};
     int counts[] = {p->task->n_inputs, p->task->n_outputs};

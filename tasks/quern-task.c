@@ -71,8 +71,10 @@ static int show(const char *root, const char *name)
             if (task_cost(t, w, &bytes, &flops, &err) ||
                 task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1.0}, 0, &by, &err))
                 log_die(&err);
-            printf("%s: at least %.0f bytes, %.0f flops; tolerance %.3g + %.3g*|expected|\n", where,
+            printf("%s: at least %.0f bytes, %.0f flops; tolerance %.3g + %.3g*|expected|", where,
                    bytes, flops, by.atol, by.rtol);
+            if (w->weight != 1) printf("; weight %g", w->weight);
+            printf("\n");
         }
         printf("digest %s\n\n", t->digest);
         if (t->graph) printf("%s\n", t->reference_source);

@@ -46,10 +46,10 @@ void workloads_note(Judgement *j, int i)
                       .light_us = v->light_us};
     snprintf(r->sizes, sizeof r->sizes, "%s", strlen(text) > role ? text + role : text);
     v->n_rows = i + 1;
-    if (!i)
-        j->first_timing = v->timing;
-    else
-        free(v->timing);
+    DeviceTiming *kept = i ? j->first_timing : v->timing;
+    if (kept != v->timing) free(v->timing);
+    if (kept != j->first_timing) free(j->first_timing);
+    j->first_timing = kept;
     v->timing = NULL;
     v->low = 0;
 }

@@ -121,13 +121,19 @@ static void put_workload(Buffer *out, const Task *t, const Workload *w)
 
 static void put_sizes(Buffer *out, const Task *t)
 {
-    const Workload *timed = task_workload(t, ROLE_TIME);
-    int shown = 0;
-    if (timed) {
-        buffer_puts(out, "Timed at ");
-        put_workload(out, t, timed);
-        buffer_puts(out, ". ");
+    TimedPair timed[TASK_MAX_TIMED];
+    int shown = 0, n = task_timed(t, timed);
+    for (int i = 0; i < n; i++) {
+        buffer_puts(out, i ? "; " : "Timed at ");
+        put_workload(out, t, timed[i].timed);
+        if (n > 1) buffer_printf(out, " (weight %g)", timed[i].timed->weight);
     }
+    if (n) buffer_puts(out, ". ");
+    if (n > 1)
+        buffer_puts(out,
+                    "The score is the weighted geometric mean. Plan lines behind `when rows >= "
+                    "1024` run where that holds, those behind `otherwise` elsewhere, up to "
+                    "`end`: one source has a kernel for each kind of sizes.\n");
     buffer_puts(out, "Checked at that size and at others, which need not be multiples of anything");
     for (int i = 0; i < t->n_workloads && shown < 3; i++) {
         if (t->workloads[i].role != ROLE_CHECK) continue;

@@ -260,6 +260,7 @@ static int derive(Derivation *v, Description *d, Error *err)
 {
     size_t bytes = (size_t)v->draft.n_inputs * sizeof *v->inputs;
     DraftTensor *own = memory_grow(NULL, bytes, 1), *best = memory_grow(NULL, bytes, 1);
+    shapes_allow_one(v);
     int told = find_outputs(v, err) ? -1 : describe(v, d, PLAINLY, err), tells;
     memcpy(own, v->inputs, bytes);
     memcpy(best, v->inputs, bytes);

@@ -58,6 +58,26 @@ int shapes_read(const char *text, DraftShape **out, int *n, Error *err)
     }
 }
 
+/* -1: there is none. */
+static int axis_of(const Derivation *v, const DraftSize *size)
+{
+    for (int i = 0; i < v->draft.n_axes; i++)
+        if (word_is(size->name, size->len, v->axes[i].name)) return i;
+    return -1;
+}
+
+void shapes_allow_one(Derivation *v)
+{
+    enum { LEAST_FREE = 2 };
+    for (int i = 0; i < v->draft.n_shapes; i++)
+        for (int k = 0; k < v->draft.shapes[i].n; k++) {
+            const DraftSize *size = &v->draft.shapes[i].sizes[k];
+            int axis = axis_of(v, size);
+            if (axis >= 0 && size->size == 1 && v->axes[axis].low == LEAST_FREE)
+                v->axes[axis].low = 1;
+        }
+}
+
 static int unknown_axis(const Derivation *v, const DraftSize *size, Error *err)
 {
     Buffer b;
@@ -76,11 +96,8 @@ int shapes_sizes(const Derivation *v, int i, Sizes *out, Error *err)
     GraphBound *b;
     *out = derivation_own(v);
     for (int k = 0; k < s->n; k++) {
-        int axis = 0;
-        while (axis < v->draft.n_axes &&
-               !word_is(s->sizes[k].name, s->sizes[k].len, v->axes[axis].name))
-            axis++;
-        if (axis == v->draft.n_axes) return unknown_axis(v, &s->sizes[k], err);
+        int axis = axis_of(v, &s->sizes[k]);
+        if (axis < 0) return unknown_axis(v, &s->sizes[k], err);
         out->at[axis] = s->sizes[k].size;
     }
     if (derivation_bind(v, out, &b, err))

@@ -9,6 +9,10 @@
 /* Reads n words, at most TASK_MAX_TIMED. The caller frees *out; its names are in `text`. */
 int shapes_read(const char *text, DraftShape **out, int *n, Error *err);
 
+/* torch.export gives every free size at least 2, since it treats 1 as special: an axis of which a shape has
+ * size 1 may have it. */
+void shapes_allow_one(Derivation *v);
+
 /* The sizes of the draft's shape number i. Errors name the axes that there are, or say why the graph has no
  * such sizes. */
 int shapes_sizes(const Derivation *v, int i, Sizes *out, Error *err);

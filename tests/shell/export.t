@@ -105,6 +105,12 @@ package = json.load(open("py/package.json"))
 rows, cols = int(sys.argv[1]), int(sys.argv[2])
 axes = plan.solve_axes(package, [(rows, cols)])
 print(plan.unverified(package, axes))
+if rows == 40:
+    whole, seven = (dict(package, constraints=[f"rows % {n} == 0 && cols > 1"]) for n in (8, 7))
+    assert plan.unverified(whole, axes) is None and plan.fits(whole)([(rows, cols)])
+    assert "rows % 7 == 0 && cols > 1 does not hold" in plan.unverified(seven, axes)
+    assert not plan.fits(seven)([(rows, cols)]) and not plan.is_own(seven, axes)
+    assert package["accepts"].startswith("rows from 1 to 8192 and cols from 3 to 4096, with no tensor")
 outputs, buffers, launches = plan.resolve(package, axes)
 print(outputs, buffers)
 kernels = driver.Kernels(driver.Driver("./libcuda.so"), open("py/kernels_sm_90.cubin", "rb").read(),

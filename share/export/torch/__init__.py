@@ -15,3 +15,5 @@ op = _package.op
 inputs = _package.inputs
 verdict = _package.verdict
 Module = _package.module_class
+accepts = _package.json.get("accepts", "")
+__doc__ += f"\nIt takes {accepts}.\n" if accepts else ""

@@ -167,6 +167,15 @@ def _python(text):
     return "(" + " ".join(own.get(t, f"a_{t}" if t[0].isalpha() or t[0] == "_" else t) for t in tokens) + ")"
 
 
+def _comparison(text):
+    """"c % 8 == 0" as Python's, or None."""
+    sides = re.split("(==|!=|<=|>=|<|>)", text)
+    if len(sides) != 3:
+        return None
+    sides[0], sides[2] = _python(sides[0]), _python(sides[2])
+    return None if None in sides else f"({' '.join(sides)})"
+
+
 def fits(package):
     """A function of the inputs' shapes: whether they are at most what was judged or the module's own. It is a
     plain Python function of sizes, which torch.compile can follow where these are symbols. None: a shape's
@@ -190,6 +199,11 @@ def fits(package):
             checks += [f"shapes[{i}][{d}] == {size}" for d, size in enumerate(sizes)
                        if axes.get(spec["shape"][d]) != f"shapes[{i}][{d}]"]
         checks.append(f"{' * '.join(sizes) or 1} <= {most(package, spec)}")
+    for text in package.get("constraints", []):
+        parts = [_comparison(part) for part in text.split("&&")]
+        if None in parts:
+            return None
+        checks += parts
     lines = ["def fits(shapes):", f"    if {' or '.join(wrong)}:", "        return False"]
     lines += [f"    a_{name} = {place}" for name, place in axes.items()]
     lines.append(f"    return {' and '.join(checks)}")
@@ -205,8 +219,19 @@ def _elements(spec, axes):
     return n
 
 
+def broken(package, axes):
+    """A sentence about a constraint of the task that does not hold, or None."""
+    for text in package.get("constraints", []):
+        if not evaluate(text, axes):
+            return f"the constraint {text} does not hold"
+    return None
+
+
 def unverified(package, axes):
     """A sentence that says why these axes are outside of what was judged, or None."""
+    why = broken(package, axes)
+    if why:
+        return why
     for name, bounds in package["axes"].items():
         if not bounds["low"] <= axes[name] <= bounds["high"]:
             return f"{name}={axes[name]} is outside of {bounds['low']} to {bounds['high']}, which were judged"
@@ -233,7 +258,8 @@ def is_own(package, axes):
     """Whether the axes are at most the module's own sizes, where an index of 32 bits has room."""
     own = own_sizes(package)
     specs = package["inputs"] + package["outputs"]
-    return (all(b["low"] <= axes[name] <= own[name] for name, b in package["axes"].items()) and
+    return (not broken(package, axes) and
+            all(b["low"] <= axes[name] <= own[name] for name, b in package["axes"].items()) and
             all(_elements(s, axes) <= min(most(package, s), _INDEX) for s in specs) and
             all(evaluate(b["count"], axes) <= _INDEX for b in package["buffers"]))
 
