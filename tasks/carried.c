@@ -270,9 +270,15 @@ static int is_behind(const Walk *k, int value)
 
 /* ---- one operator ---- */
 
-static void carry(Walk *k, const GraphCall *c, int *found)
+/* Both arguments are alike: where one alone is far from zero, it decides the result or does not matter. */
+static int is_twin(const Op *op)
 {
-    int value = c->in[0];
+    return is_one_of(op, (const char *const[]){".maximum", ".minimum", "logaddexp", ".max.other",
+                                               ".min.other", NULL});
+}
+
+static void carry(Walk *k, const GraphCall *c, int value, int *found)
+{
     k->rows =
         is_one_of(c->call.op, (const char *const[]){".min", ".amin", ".argmin", ".cummin", NULL})
             ? 2
@@ -308,7 +314,9 @@ int carried_find(const Task *t, const Workload *w, Variant v, CarriedShows *show
     k.size = memory_array((size_t)b->graph->n_values, sizeof *k.size);
     for (int node = 0; node < b->graph->n_nodes; node++) {
         const GraphCall *c = &b->calls[node];
-        if (c->live && c->call.n_tensors && shows(c->call.op->name, v)) carry(&k, c, &found);
+        int twin = c->call.n_tensors > 1 && is_twin(c->call.op);
+        if (!c->live || !c->call.n_tensors || !shows(c->call.op->name, v)) continue;
+        for (int i = 0; i <= twin; i++) carry(&k, c, c->in[i], &found);
     }
     for (int i = 0; i < t->n_inputs; i++) {
         if (out[i].rows || (v != VARIANT_SIGNS && v != VARIANT_LOW)) out[i].positive = 0;

@@ -49,7 +49,7 @@ const char *variant_name(Variant v)
     static const char *const names[] = {"as drawn",      "needles",        "special values",
                                         "integers",      "rows of signs",  "rows of large values",
                                         "far from zero", "far below zero", "ends of the domain",
-                                        "few bits"};
+                                        "few bits",      "rows of zeros"};
     return names[v];
 }
 

@@ -9,12 +9,14 @@
 enum { ENOUGH_ROWS = 8, FEW_ROWS = 4, RUN = 7, CHUNK = 512 };
 
 /* Parts of operators' names, and the variants that show their faults, as bits from VARIANT_SIGNS on. */
-enum { SIGNS = 1, LARGE = 2, FAR = 4, LOW = 8, ENDS = 16, FEW = 32 };
+enum { SIGNS = 1, LARGE = 2, FAR = 4, LOW = 8, ENDS = 16, FEW = 32, ZERO = 64 };
 static const struct {
     const char *name;
     unsigned shows;
 } families[] = {{"soft", LARGE | LOW},
                 {"logsumexp", LARGE | LOW},
+                {"logcumsumexp", LARGE | LOW},
+                {"logaddexp", LARGE | LOW},
                 {"cross_entropy", LARGE | LOW},
                 {"attention", LARGE},
                 {"sigmoid", LARGE},
@@ -27,13 +29,25 @@ static const struct {
                 {".celu", LARGE},
                 {".exp", LARGE},
                 {".log1p", LARGE},
-                {"layer_norm", FAR},
-                {"group_norm", FAR},
-                {"instance_norm", FAR},
-                {".var", FAR},
-                {".std", FAR},
+                {"layer_norm", FAR | ZERO},
+                {"group_norm", FAR | ZERO},
+                {"instance_norm", FAR | ZERO},
+                {"rms_norm", ZERO},
+                {"vector_norm", ZERO},
+                {"aten.norm", ZERO},
+                {".rsqrt", ZERO},
+                {".sqrt", ZERO},
+                {".var", FAR | ZERO},
+                {".std", FAR | ZERO},
                 {".max", SIGNS | LOW},
                 {".min", SIGNS | LOW},
+                {".maximum", LARGE},
+                {".minimum", LARGE},
+                {".round", LARGE | LOW | FEW},
+                {".floor.", LARGE | LOW},
+                {".ceil", LARGE | LOW},
+                {".trunc", LARGE | LOW},
+                {".frac", LARGE | LOW},
                 {".amax", SIGNS | LOW},
                 {".amin", SIGNS | LOW},
                 {".adaptive_max", SIGNS | LOW},
@@ -68,8 +82,10 @@ static const struct {
 static const struct {
     const char *type;
     unsigned shows;
-} types[] = {
-    {"softmax", LARGE | LOW}, {"attention", LARGE}, {"normalization", FAR}, {"elementwise", LARGE}};
+} types[] = {{"softmax", LARGE | LOW},
+             {"attention", LARGE},
+             {"normalization", FAR | ZERO},
+             {"elementwise", LARGE}};
 
 static unsigned bit_of(Variant v)
 {
@@ -151,9 +167,9 @@ const Workload *regimes_workload(const Task *t)
 
 double regimes_scale(Variant v)
 {
-    return v == VARIANT_SIGNS || v == VARIANT_FEW_BITS ? 1.0
-           : v == VARIANT_LARGE_ROWS                   ? 64.0
-                                                       : 1000.0;
+    return v == VARIANT_SIGNS || v == VARIANT_FEW_BITS || v == VARIANT_ZERO_ROWS ? 1.0
+           : v == VARIANT_LARGE_ROWS                                             ? 64.0
+                                                                                 : 1000.0;
 }
 
 /* Elements of a row. */
@@ -210,6 +226,7 @@ static double changed(const Change *c, double x, size_t row, size_t at)
     case VARIANT_SIGNS: return with_sign(x, row, at);
     case VARIANT_LARGE_ROWS: return made_large(x, row, at);
     case VARIANT_FAR: return made_far(x, row);
+    case VARIANT_ZERO_ROWS: return row % 3 == 1 ? 0 : x;
     default: return c->by->rows > 1 && row % 2 ? x + far : x - far;
     }
 }

@@ -81,7 +81,8 @@ const char *draw_name(Draw d);
  *   far       the mean is 1000 times the deviation; constant rows
  *   low       all elements are below -1e5 (float16: about -3e4)
  *   ends      what is drawn positive is anything from 2^-30 to 2^10
- *   few bits  numbers of four bits, whose products with integers are exact */
+ *   few bits  numbers of four bits, whose products with integers are exact
+ *   zeros     each third row is zeros */
 typedef enum {
     VARIANT_DRAWN,
     VARIANT_NEEDLES,
@@ -94,6 +95,7 @@ typedef enum {
     VARIANT_LOW,
     VARIANT_ENDS,
     VARIANT_FEW_BITS,
+    VARIANT_ZERO_ROWS,
     VARIANTS_OF_REGIMES
 } Variant;
 const char *variant_name(Variant v);

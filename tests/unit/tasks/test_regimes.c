@@ -111,6 +111,31 @@ static void test_low(void **state)
     task_free(t);
 }
 
+/* Both arguments of a maximum are far from zero. */
+static void test_twins(void **state)
+{
+    (void)state;
+    DraftTensor in[] = {tensor("x", DTYPE_F32, "rows", "cols"),
+                        tensor("z", DTYPE_F32, "rows", "cols")};
+    const char *const lines[] = {"y = aten.minimum(x, z)"};
+    Task *t = task_of(in, 2, lines, 1);
+    assert_true(seen_in(t, VARIANT_LARGE_ROWS, 100).above > 0);
+    task_free(t);
+}
+
+/* A norm of zeros is what epsilons and clamps are for. */
+static void test_zeros(void **state)
+{
+    (void)state;
+    DraftTensor in[] = {tensor("x", DTYPE_F32, "rows", "cols")};
+    const char *const lines[] = {"y = aten.linalg_vector_norm.default(x, 2, [1])"};
+    Task *t = task_of(in, 1, lines, 1);
+    assert_true(regimes_has(t, VARIANT_ZERO_ROWS));
+    assert_true(seen_in(t, VARIANT_ZERO_ROWS, 0).least == 0);
+    assert_true(seen_in(t, VARIANT_ZERO_ROWS, 0).above > 0);
+    task_free(t);
+}
+
 static void test_ends(void **state)
 {
     (void)state;
@@ -152,6 +177,8 @@ int main(void)
         cmocka_unit_test(test_behind_a_product),
         cmocka_unit_test(test_far),
         cmocka_unit_test(test_low),
+        cmocka_unit_test(test_twins),
+        cmocka_unit_test(test_zeros),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_few_bits),
     };
