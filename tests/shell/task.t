@@ -32,6 +32,13 @@ broken shape 's/"shape": \["rows", "cols"\], "draw"/"shape": ["rows", "cols * co
 refused shape "unknown name 'colz'"; ok $? "a wrong shape expression names itself"
 broken missing '/"tolerance"/d'
 refused missing 'expected the field "tolerance"'; ok $? "a missing field is named"
+broken weight 's/"role": "time"/"role": "time", "weight": -1/'
+refused weight 'a weight above 0'; ok $? "a weight that is none is refused"
+broken sims 's/\(.*\)"role": "time"\(.*\)/&\n&\n&/; s/.*"role": "sim".*/&,\n&/'
+refused sims ', 3 and 2'
+ok $? "simulated sizes are as many as the timed ones, or one"
+broken budget 's/"level": 1/"level": 1, "budget": "2 times"/'
+refused budget 'budget: expected default, so many'; ok $? "a budget that is none is refused"
 broken split 's/"split": "train"/"split": "test"/'
 refused split 'expected to be one of train, heldout; found "test"'; ok $? "a bad split is named"
 broken extra 's/"level": 1/"level": 1, "tolerence": {}/'
@@ -52,7 +59,7 @@ broken cut '10,$d'
 refused cut 'not valid JSON'; ok $? "a truncated task.json is refused"
 broken nosrc 's/level/level/'; rm "$tmp/tasks/nosrc/baseline.cu"
 refused nosrc 'baseline.cu'; ok $? "a missing baseline is named"
-rm -rf "$tmp"/tasks/{shape,missing,split,extra,small,twice,dtype,huge,high,range,cut,nosrc}
+rm -rf "$tmp"/tasks/{shape,missing,split,extra,small,twice,dtype,huge,high,range,cut,nosrc,weight,sims,budget}
 
 # A planted task whose reference writes only zeros.
 export QUERN_REFERENCES=$tmp/so
