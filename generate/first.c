@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "generate/kernel.h"
+#include "generate/layout.h"
 #include "generate/product.h"
 
 enum { MOST_KERNELS = 512, SOURCE_MAX = 250 * 1024 };
@@ -116,23 +117,36 @@ static const GraphValue *value_at(const Plan *p, int value)
     return &p->nodes.sizes->bound[0]->values[value];
 }
 
+/* `to` is the tensor of memory with channels last: or, where `back`, that memory of the tensor. */
+static void put_permuted(Plan *p, const char *to, const Node *x, const char *from, int back)
+{
+    buffer_printf(&p->plan, "//@ op %s = aten.permute(%s, [0", to, from);
+    for (int d = 1; d < x->rank; d++)
+        buffer_printf(&p->plan, ", %d", back ? d % (x->rank - 1) + 1 : d > 1 ? d - 1 : x->rank - 1);
+    buffer_puts(&p->plan, "])\n");
+    p->n_lines++;
+}
+
 /* The name under which an op line reads a node. A buffer has one dimension; a view gives it the node's
  * shape. */
 static const char *shaped_name(Plan *p, int node)
 {
     Node *x = node_at(p, node);
-    char text[SIZE_TEXT];
+    char text[SIZE_TEXT], dense[GRAPH_NAME];
+    if (x->kind == NODE_KEPT && x->last) return x->shaped;
     if (x->kind == NODE_INPUT || x->kind == NODE_KEPT || x->rank == 1 || is_output(p, node))
         return x->name;
     if (*x->shaped) return x->shaped;
     snprintf(x->shaped, sizeof x->shaped, "%.50s_shaped", x->name);
-    buffer_printf(&p->plan, "//@ op %s = aten.view(%s, [", x->shaped, x->name);
+    snprintf(dense, sizeof dense, x->last ? "%.50s_dense" : "%.50s_shaped", x->name);
+    buffer_printf(&p->plan, "//@ op %s = aten.view(%s, [", dense, x->name);
     for (int d = 0; d < x->rank; d++) {
         if (size_text(p->nodes.sizes, x->size[d], text, p->err)) return NULL;
         buffer_printf(&p->plan, "%s%s", d ? ", " : "", text);
     }
     buffer_puts(&p->plan, "])\n");
     p->n_lines++;
+    if (x->last) put_permuted(p, x->shaped, x, dense, 0);
     return x->shaped;
 }
 
@@ -205,6 +219,10 @@ static int find_names(Plan *p, int line, const char **name)
     for (int i = 0; i < c->call.n_tensors; i++) {
         int node = operand_node(p, line, i);
         grow(p);
+        if (node < 0 && p->nodes.kept[line]) { /* a bias that is added later */
+            name[i] = "None";
+            continue;
+        }
         name[i] = node < 0 ? NULL : need(p, c->in[i], node);
         if (!name[i] && node < 0)
             return error_set(p->err, ERROR_UNSUPPORTED, "a tensor without contents");
@@ -217,7 +235,8 @@ static const char *result_name(Plan *p, int line, int value)
 {
     for (int i = 0; i < p->nodes.n; i++) {
         const Node *x = node_at(p, i);
-        if (x->kind == NODE_KEPT && x->line == line && x->value == value) return x->name;
+        if (x->kind == NODE_KEPT && x->line == line && x->value == value)
+            return x->last ? x->shaped : x->name;
     }
     return p->nodes.graph->name[value];
 }
@@ -316,7 +335,15 @@ static int write_kept(Plan *p, int node)
     int line = node_at(p, node)->line;
     for (int i = 0; i < p->nodes.n; i++)
         if (p->nodes.node[i].kind == NODE_KEPT && p->nodes.node[i].line == line) p->done[i] = 1;
-    return put_line(p, line);
+    if (put_line(p, line)) return -1;
+    const Node *x = node_at(p, node);
+    if (!x->last) return 0;
+    char dense[GRAPH_NAME];
+    snprintf(dense, sizeof dense, "%.50s_dense", x->name);
+    put_permuted(p, dense, x, x->shaped, 1);
+    buffer_printf(&p->plan, "//@ op %s = aten.contiguous(%s)\n", x->name, dense);
+    p->n_lines++;
+    return 0;
 }
 
 /* ---- kernels ---- */
@@ -348,8 +375,14 @@ static int write_computed(Plan *p, int node)
     for (int tries = 0; rc == 1 && tries < 64; tries++) {
         rc = kernel_trace(k, &p->nodes, node, p->err);
         grow(p);
+        if (!rc && layout_apart(k) >= 0) {
+            k->wanted = layout_apart(k);
+            rc = 1;
+        }
         if (rc == 1) {
+            int pair = node_at(p, k->wanted)->pair;
             store(p, k->wanted);
+            if (pair >= 0 && layout_apart(k) >= 0) store(p, pair); /* one kernel computes both */
             if (k->wanted == node) rc = error_set(p->err, ERROR_UNSUPPORTED, "a fold of folds");
         }
     }
@@ -379,7 +412,8 @@ static int write_computed(Plan *p, int node)
             p->done[k->root[r].node] = 1;
             rc = put_buffer(p, k->root[r].node);
         }
-        if (!rc) rc = kernel_write(k, &p->text, p->err);
+        if (!rc) rc = layout_write(k, &p->text, p->err);
+        if (rc >= 0) rc = rc ? 0 : kernel_write(k, &p->text, p->err);
     }
     free(k);
     return rc;
@@ -441,6 +475,7 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
 {
     const Graph *g = sizes->task->graph;
     if (nodes_read(&p->nodes, sizes, p->err)) return -1;
+    layout_nodes(&p->nodes);
     p->nodes.genes = genes;
     buffer_init(&p->plan, SOURCE_MAX);
     buffer_init(&p->source, SOURCE_MAX);

@@ -55,6 +55,8 @@ const char *kernel_size(void *kernel, Size s, Error *err);
 const char *kernel_tensor(Kernel *k, int node, int written);
 
 enum { TEXT_BUFFERS = 4, TEXT_SIZES = 16 };
+enum { KERNEL_TEXTS = 64 };
+
 /* Appends the kernel's source, and the line that launches it. number: of the kernel in the source. estimate:
  * it gets the kernel's time by the analytic model (estimate.h); NULL: none is asked for. shared: buffers that
  * all products use, by the sizes that they need (product.h). */
@@ -67,6 +69,11 @@ typedef struct {
         int n;
         char size[TEXT_SIZES][SIZE_TEXT];
     } shared[TEXT_BUFFERS];
+    int n_texts;
+    struct {
+        uint64_t hash;
+        int number;
+    } text[KERNEL_TEXTS]; /* of kernels that more than one launch may have */
 } KernelText;
 int kernel_write(Kernel *k, KernelText *t, Error *err);
 

@@ -121,7 +121,9 @@ static void put_load(Writer *w, int step)
 static void put_step(Writer *w, int step, const char *indent)
 {
     buffer_printf(&w->body, "%sconst %s t%d = ", indent, writer_type(w, step), step);
-    if (writer_is_packed(w, step))
+    if (w->moved && w->moved[step])
+        buffer_printf(&w->body, "(%s)keep%d[row + v][c]", writer_type(w, step), step);
+    else if (writer_is_packed(w, step))
         buffer_printf(&w->body, "(%s)p%d.v[v]", writer_type(w, step), step);
     else if (is_load(w, step))
         put_load(w, step);
@@ -597,12 +599,9 @@ static int put_launch(Writer *w, Error *err)
     return 0;
 }
 
-static void put_source(Writer *w)
+void writer_source(Writer *w, int threads)
 {
     Buffer *s = w->t->source, guard, types, names;
-    int threads = w->strip >= 0                      ? 32 * w->lanes
-                  : w->k->has_folds && w->lanes > 32 ? w->lanes
-                                                     : w->block;
     buffer_init(&guard, 4096);
     buffer_init(&types, 1 << 16);
     buffer_init(&names, 1 << 16);
@@ -643,7 +642,9 @@ int kernel_write(Kernel *k, KernelText *t, Error *err)
     else
         put_flat(&w);
     if (!w.failed && !put_launch(&w, err))
-        put_source(&w);
+        writer_source(&w, w.strip >= 0                   ? 32 * w.lanes
+                          : k->has_folds && w.lanes > 32 ? w.lanes
+                                                         : w.block);
     else
         w.failed = 1;
     buffer_release(&w.body);
@@ -674,4 +675,26 @@ int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer 
     buffer_append(out, w.body.data, w.body.len);
     buffer_release(&w.body);
     return w.failed ? -1 : 0;
+}
+
+/* ---- for other kernels' texts ---- */
+
+void writer_elements(Writer *w, const char *indent)
+{
+    put_elements(w, &(Pass){0, 0}, IN_MEMORY, indent);
+}
+
+void writer_row_steps(Writer *w)
+{
+    put_row_steps(w, 0);
+}
+
+void writer_axes(Writer *w, unsigned mask, const char *flat, const char *type)
+{
+    put_axes(w, mask, flat, type, "    ");
+}
+
+void writer_place(Writer *w, const Index *at)
+{
+    put_index(w, at);
 }

@@ -38,7 +38,9 @@ typedef struct {
     Size step[OP_MAX_RANK], offset; /* of a view: in elements of arg[0] */
     int line;                       /* of a kept one: the graph's operator */
     int value;                      /* the graph's value with these contents; -1: none */
-    int stored;                     /* its elements lie in memory, under `name` in the plan */
+    int last; /* memory of a tensor whose second dimension is the last one here (layout.h); op lines take and
+               * give it as the tensor */
+    int stored; /* its elements lie in memory, under `name` in the plan */
     char name[GRAPH_NAME], shaped[GRAPH_NAME]; /* shaped: of a view with its shape, for op lines */
 } Node;
 

@@ -135,7 +135,7 @@ static void choose_vector(Writer *w)
 
 int writer_is_packed(const Writer *w, int step)
 {
-    return is_load(w, step) && in_columns(w, step) &&
+    return is_load(w, step) && in_columns(w, step) && !(w->moved && w->moved[step]) &&
            (w->strip >= 0 || w->vec == 1 || writer_is_vector(w, step));
 }
 
@@ -292,4 +292,15 @@ void writer_schedule(Writer *w)
     if (w->columns) choose_items(w);
     if (w->k->has_folds ? w->strip < 0 && w->lanes <= 32 : w->columns != 0)
         w->block = choose(w, GENE_BLOCK, BLOCK, 64, 1024);
+}
+
+void writer_schedule_tiles(Writer *w, int across)
+{
+    w->lanes = w->items = 1;
+    w->block = BLOCK;
+    w->wide = kernel_is_wide(w->k);
+    choose_axes(w);
+    w->last = across;
+    w->strip = -1;
+    choose_vector(w);
 }

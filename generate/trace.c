@@ -148,6 +148,55 @@ static Size product(const Axes *a, unsigned mask)
     return n;
 }
 
+/* ---- where shapes part ---- */
+
+enum { MOST_STEPS = 24 };
+
+typedef struct {
+    int n;
+    Size step[MOST_STEPS]; /* each divides the next one */
+} Chain;
+
+static void add_to_chain(Chain *c, Size s)
+{
+    int at = 0;
+    while (at < c->n && size_divides(c->step[at], s) && !size_same(c->step[at], s)) at++;
+    if (at < c->n && (size_same(c->step[at], s) || !size_divides(s, c->step[at]))) return;
+    if (c->n == MOST_STEPS) return;
+    memmove(&c->step[at + 1], &c->step[at], (size_t)(c->n - at) * sizeof(Size));
+    c->step[at] = s;
+    c->n++;
+}
+
+static void add_shape(Chain *c, const Node *x)
+{
+    Size step = size_number(1);
+    for (int d = x->rank - 1; d >= 0; d--) {
+        add_to_chain(c, step);
+        step = size_times(step, x->size[d]);
+    }
+}
+
+/* The other shapes in which the same elements are read: where they part, the axes have to part. */
+static void find_shapes(const Kernel *k, int node, Size count, Chain *c, int depth)
+{
+    const Node *x = &k->nodes->node[node];
+    if (!size_same(node_count(x), count) || depth > 40) return;
+    if (x->kind == NODE_VIEW) {
+        Node y = *x;
+        Size step = size_number(1);
+        add_shape(c, x);
+        for (int d = y.rank - 1; d >= 0; d--) {
+            if (!size_is(y.size[d], 1) && !size_same(y.step[d], step)) return;
+            step = size_times(step, y.size[d]);
+        }
+    }
+    add_shape(c, x);
+    if (x->kind != NODE_POINT && x->kind != NODE_VIEW) return;
+    for (int i = 0; i < 3; i++)
+        if (x->arg[i] >= 0) find_shapes(k, x->arg[i], count, c, depth + 1);
+}
+
 /* The place along a folded dimension: over axes that the kernel has and that are no rows, or over a new
  * one. */
 static int column_place(Kernel *k, Size n, unsigned *used, Index *out, Error *err)
@@ -298,9 +347,35 @@ static int split_pair(Nodes *n, int node, int parts, Size columns)
     return a;
 }
 
+/* A dimension that is folded: its elements are `step` apart. */
+typedef struct {
+    Size size, step;
+} Folded;
+
+/* The columns of a folded dimension: an axis each between the places where shapes part. */
+static int columns_place(Kernel *k, const Chain *c, const Folded *f, unsigned *over, Index *out,
+                         Error *err)
+{
+    Size to = size_times(f->step, f->size);
+    *out = index_none();
+    for (int i = c->n - 1; i >= 0; i--) {
+        Index part;
+        Size from = c->step[i];
+        if (!size_less(from, to) || !size_divides(from, to) || !size_divides(f->step, from))
+            continue;
+        if (column_place(k, size_over(to, from), over, &part, err) ||
+            add_scaled(k, out, &part, size_over(from, f->step), err))
+            return -1;
+        to = from;
+    }
+    return 0;
+}
+
 static int fold_place(Kernel *k, const Node *f, const Index *at, Index *to, unsigned *over,
                       Error *err)
 {
+    Chain shapes = {0};
+    Size steps[OP_MAX_RANK];
     const Node x = k->nodes->node[f->arg[0]];
     Index c[OP_MAX_RANK];
     Node kept = *f;
@@ -309,6 +384,14 @@ static int fold_place(Kernel *k, const Node *f, const Index *at, Index *to, unsi
     *to = index_none();
     *over = 0;
     Index of[OP_MAX_RANK];
+    add_shape(&shapes, &x);
+    find_shapes(k, f->arg[0], node_count(&x), &shapes, 0);
+    add_to_chain(&shapes, node_count(&x));
+    Size next = size_number(1);
+    for (int d = x.rank - 1; d >= 0; d--) {
+        steps[d] = next;
+        next = size_times(next, x.size[d]);
+    }
     for (int d = 0, own = 0; d < x.rank; d++) {
         if (!(f->dims >> d & 1)) {
             of[d] = c[own++];
@@ -316,13 +399,10 @@ static int fold_place(Kernel *k, const Node *f, const Index *at, Index *to, unsi
         }
         of[d] = index_none();
         if (size_is(x.size[d], 1)) continue;
-        if (column_place(k, x.size[d], over, &of[d], err)) return -1;
+        if (columns_place(k, &shapes, &(Folded){x.size[d], steps[d]}, over, &of[d], err)) return -1;
     }
-    Size step = size_number(1);
-    for (int d = x.rank - 1; d >= 0; d--) {
-        if (add_scaled(k, to, &of[d], step, err)) return -1;
-        step = size_times(step, x.size[d]);
-    }
+    for (int d = x.rank - 1; d >= 0; d--)
+        if (add_scaled(k, to, &of[d], steps[d], err)) return -1;
     return 0;
 }
 
@@ -392,52 +472,6 @@ static int trace(Kernel *k, int node, const Index *at, Error *err)
 
 /* ---- axes of a result ---- */
 
-enum { MOST_STEPS = 24 };
-
-typedef struct {
-    int n;
-    Size step[MOST_STEPS]; /* each divides the next one */
-} Chain;
-
-static void add_to_chain(Chain *c, Size s)
-{
-    int at = 0;
-    while (at < c->n && size_divides(c->step[at], s) && !size_same(c->step[at], s)) at++;
-    if (at < c->n && (size_same(c->step[at], s) || !size_divides(s, c->step[at]))) return;
-    if (c->n == MOST_STEPS) return;
-    memmove(&c->step[at + 1], &c->step[at], (size_t)(c->n - at) * sizeof(Size));
-    c->step[at] = s;
-    c->n++;
-}
-
-static void add_shape(Chain *c, const Node *x)
-{
-    Size step = size_number(1);
-    for (int d = x->rank - 1; d >= 0; d--) {
-        add_to_chain(c, step);
-        step = size_times(step, x->size[d]);
-    }
-}
-
-/* The other shapes in which the same elements are read: where they part, the axes have to part. */
-static void find_shapes(const Kernel *k, int node, Size count, Chain *c, int depth)
-{
-    const Node *x = &k->nodes->node[node];
-    if (!size_same(node_count(x), count) || depth > 40) return;
-    if (x->kind == NODE_VIEW) {
-        Node y = *x;
-        Size step = size_number(1);
-        for (int d = y.rank - 1; d >= 0; d--) {
-            if (!size_is(y.size[d], 1) && !size_same(y.step[d], step)) return;
-            step = size_times(step, y.size[d]);
-        }
-    }
-    add_shape(c, x);
-    if (x->kind != NODE_POINT && x->kind != NODE_VIEW) return;
-    for (int i = 0; i < 3; i++)
-        if (x->arg[i] >= 0) find_shapes(k, x->arg[i], count, c, depth + 1);
-}
-
 static int root_axes(Kernel *k, int root, Index *at, Error *err)
 {
     const Node *x = &k->nodes->node[root];
@@ -469,7 +503,8 @@ int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err)
     k->n_roots = 1;
     k->root[0].node = root;
     if (root_axes(k, root, &k->root[0].at, err)) return -1;
-    if (nodes->node[root].parts && nodes->node[root].pair >= 0) {
+    int pair = nodes->node[root].pair;
+    if (pair >= 0 && (nodes->node[root].parts || nodes->node[pair].stored)) {
         k->root[1].node = nodes->node[root].pair;
         k->root[1].at = k->root[0].at;
         k->n_roots = 2;

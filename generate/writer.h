@@ -20,6 +20,7 @@ typedef struct {
     int wide;
     unsigned n_loops; /* so far: each has a counter of its own */
     unsigned char *kept, *defined;
+    const unsigned char *moved; /* by step: loads that a tile in shared memory has; NULL: none */
     int failed;
 } Writer;
 
@@ -84,7 +85,16 @@ int writer_root_is_vector(const Writer *w, int root);
 int writer_is_packed(const Writer *w, int step);
 int writer_passes(const Writer *w); /* over a row, before results are stored */
 
+/* Parts of a kernel's text (kernel_text.c). */
+void writer_elements(Writer *w, const char *indent); /* computes and stores V of them */
+void writer_row_steps(Writer *w);                    /* what is the same for all columns */
+void writer_axes(Writer *w, unsigned mask, const char *flat, const char *type);
+void writer_place(Writer *w, const Index *at);
+void writer_source(Writer *w, int threads);
+
 /* Sets all of the fields above but kept and defined, which the caller has cleared. */
 void writer_schedule(Writer *w);
+/* Sets them for tiles of a kernel without folds, whose result varies fastest along an axis. */
+void writer_schedule_tiles(Writer *w, int across);
 
 #endif

@@ -517,15 +517,64 @@ static const OpElements elements = {element_needs, element_compute, NULL};
 
 /* ---- the rest ---- */
 
+/* PyTorch's test, of which strides of single elements are a part: channels vary fastest, then the last
+ * dimension, the batch slowest. One dimension is the last of two. */
+static int lies_last(const OpTensor *t, int dims)
+{
+    int64_t size[5], stride[5], least = 0;
+    int n = 0, missing = dims + 2 - t->rank, order[5] = {1};
+    for (int d = 0; d < dims + 2; d++) {
+        if (dims == 1 && d == 2) {
+            size[n] = 1;
+            stride[n++] = t->size[d - missing] * t->stride[d - missing];
+        }
+        size[n] = d < missing ? 1 : t->size[d - missing];
+        stride[n++] = d < missing ? t->size[0] * t->stride[0] : t->stride[d - missing];
+    }
+    for (int i = 1; i < n - 1; i++) order[i] = n - i;
+    order[n - 1] = 0;
+    for (int i = 0; i < n; i++) {
+        int d = order[i];
+        if (!size[d] || !stride[1] || stride[d] < least || (!d && least == stride[1])) return 0;
+        least = stride[d] * size[d];
+    }
+    return 1;
+}
+
+int convolution_last(const Convolution *v)
+{
+    return v->x->dtype <= DTYPE_BF16 && (lies_last(v->x, v->dims) || lies_last(v->weight, v->dims));
+}
+
+static void layout(OpCall *c)
+{
+    Convolution v;
+    OpTensor *y = &c->result[0];
+    if (convolution_of(c, &v, NULL) || !convolution_last(&v)) return;
+    int channels = y->rank - v.dims - 1;
+    int64_t step = y->size[channels];
+    y->stride[channels] = 1;
+    for (int d = y->rank - 1; d >= 0; d--) {
+        if (d == channels) continue;
+        y->stride[d] = step;
+        step *= y->size[d];
+    }
+}
+
 int convolution_depthwise(const Convolution *v)
 {
-    return !v->transposed && v->groups > 1 && v->in == 1;
+    return !v->transposed && v->groups > 1 && v->in == 1 && !convolution_last(v);
 }
 
 int convolution_is_depthwise(const OpCall *c)
 {
     Convolution v;
     return !convolution_of(c, &v, NULL) && convolution_depthwise(&v);
+}
+
+int convolution_read(const OpCall *c, Convolution *out)
+{
+    return c->op->infer == infer && !convolution_of(c, out, NULL);
 }
 
 static int plain(const OpCall *c, OpPlain *out, Error *err)
@@ -569,7 +618,7 @@ static void cost(const OpCall *c, OpCost *out)
     {                                                                                            \
         .name = "aten." aten, .schema = text, .infer = infer, .reference = reference,            \
         .plain = plain, .cost = cost, .route = route, .detail = &(const Kind){n, is_transposed}, \
-        .elements = &elements, .flags = OP_CUDNN,                                                \
+        .elements = &elements, .layout = layout, .flags = OP_CUDNN,                              \
     }
 
 static const Op table[] = {

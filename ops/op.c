@@ -402,6 +402,11 @@ unsigned op_tf32(const OpCall *c)
     return convolution_is_depthwise(c) ? 0 : TF32_CUDNN;
 }
 
+void op_layout(OpCall *c)
+{
+    if (c->op->layout) c->op->layout(c);
+}
+
 int op_route(const OpCall *c, OpRoute *out, Error *err)
 {
     int rc = 0;

@@ -2,8 +2,8 @@
  * ("aten.add.Tensor"). An OpCall is an operator with its arguments bound by the schema. op_infer
  * checks them and gives the results' shapes, strides and dtypes; nothing else may run before it.
  * References take and give the logical elements of each tensor as doubles in C order, whatever the
- * strides are. A result that is no view is contiguous. Ranks are at most 8, and no tensor has 2^48
- * elements or more. */
+ * strides are. A result that is no view is contiguous until op_layout. Ranks are at most 8, and no
+ * tensor has 2^48 elements or more. */
 #ifndef OPS_OP_H
 #define OPS_OP_H
 
@@ -126,6 +126,7 @@ struct Op {
     /* 1: *out is filled; 0: no library call that is known computes this call; -1: *err. Optional. */
     int (*route)(const OpCall *c, OpRoute *out, Error *err);
     const OpElements *elements; /* NULL: results are computed whole */
+    void (*layout)(OpCall *c);  /* NULL: results stay in C order */
 };
 
 /* A family's table. Its fixtures are tests/fixtures/ops/NAME.json. */
@@ -171,6 +172,9 @@ void op_call_init(OpCall *c, const Op *op);
 int op_call_tensor(OpCall *c, const OpTensor *t, Error *err); /* its index, or -1 */
 int op_bind(OpCall *c, const char *const *keyword, const OpValue *values, int n, Error *err);
 int op_infer(OpCall *c, Error *err);
+/* Gives the results of an inferred call the strides that eager PyTorch gives them on a GPU: a convolution of
+ * a tensor whose channels lie last has such a result. */
+void op_layout(OpCall *c);
 int op_cost(const OpCall *c, OpCost *out, Error *err);
 int op_flops(const OpCall *c, double *out, Error *err); /* in little time, whatever the sizes */
 /* Appends the plain kernels of an inferred call: none where all results are views. The source

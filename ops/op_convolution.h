@@ -23,6 +23,17 @@ WindowClass window_class(const Window *w, int64_t r);
 int64_t window_classes(const Window *w);
 int64_t window_max(const Window *w); /* outputs of the class with the most */
 
+/* Eager PyTorch computes it with channels last, and its result lies so: input or weight do. Such tensors of
+ * double are brought into C order. */
+int convolution_last(const Convolution *v);
+
+/* 1: the call is a convolution; 0: it is another operator, or does not fit. */
+int convolution_read(const OpCall *c, Convolution *out);
+
+/* Eager PyTorch computes it by cuDNN, and a bias by a kernel after it: it is not in double, not depthwise and
+ * not padded unevenly. */
+int convolution_by_library(const Convolution *v);
+
 /* Eager PyTorch has kernels of its own for it. */
 int convolution_depthwise(const Convolution *v);
 int convolution_is_depthwise(const OpCall *c); /* of an inferred call */

@@ -15,6 +15,10 @@
 
 EMBED(op_convolution_cu, "ops/op_convolution_text.cu")
 
+typedef struct {
+    char text[24];
+} TextPlace;
+
 enum { FEW_CHANNELS = 8, THREADS = 256, DEPTHWISE_THREADS = 1024 };
 
 typedef struct {
@@ -75,11 +79,14 @@ static void store(Writer *t, const char *channel, const char *sum)
 {
     const Convolution *v = t->v;
     const OpTensor *y = &t->c->result[0];
-    buffer_puts(t->b, "y0[");
-    for (int d = t->first; d < WINDOW_DIMS; d++) buffer_puts(t->b, "(");
-    buffer_printf(t->b, "%sn * %lld + %s", wide(y), (long long)(v->out * v->groups), channel);
+    const char *cast = wide(y);
+    const int channels = y->rank - v->dims - 1;
+    buffer_printf(t->b, "y0[%sn * %lld + %s%s * %lld", cast,
+                  (long long)(channels ? y->stride[0] : 0), cast, channel,
+                  (long long)y->stride[channels]);
     for (int d = t->first; d < WINDOW_DIMS; d++)
-        buffer_printf(t->b, ") * %lld + o%d", (long long)v->w[d].out, d);
+        buffer_printf(t->b, " + %so%d * %lld", cast, d,
+                      (long long)y->stride[y->rank - WINDOW_DIMS + d]);
     buffer_printf(t->b, "] = (%s)(%s", dtype_ctype(y->dtype), sum);
     if (v->bias)
         buffer_printf(t->b, " + (%s)%s[%lld + %s * %lld]", t->type, t->bias,
@@ -398,7 +405,7 @@ int convolution_plain(const Convolution *v, const OpCall *c, OpPlain *out, Error
 static int add_bias(const Convolution *v, const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *y = &c->result[0];
-    int64_t volume = v->w[0].out * v->w[1].out * v->w[2].out;
+    int64_t volume = convolution_last(v) ? 1 : v->w[0].out * v->w[1].out * v->w[2].out;
     char names[24];
     snprintf(names, sizeof names, "x%d y0", v->bias_index);
     if (!text_walk(out, "add_bias", names, op_elements(y), err)) return -1;
@@ -419,24 +426,44 @@ static int is_even(const Window *w)
     return in + 2 * w->padding >= span && out == (in + 2 * w->padding - span) / w->stride + 1;
 }
 
+int convolution_by_library(const Convolution *v)
+{
+    if (v->x->dtype > DTYPE_BF16 || convolution_depthwise(v)) return 0;
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        if (!is_even(&v->w[d])) return 0;
+    return 1;
+}
+
+/* The operand's elements in one piece, in the order of the call. */
+static int dense_operand(const Convolution *v, const OpTensor *t, int index, OpPlain *out,
+                         TextPlace *to, Error *err)
+{
+    OpTensor x = *t;
+    int channels = t->rank - v->dims - 1;
+    char name[8];
+    snprintf(name, sizeof name, "x%d", index);
+    for (int d = channels; d < x.rank && convolution_last(v); d++) {
+        int from = d + 1 < x.rank ? d + 1 : channels;
+        x.size[d] = t->size[from], x.stride[d] = t->stride[from];
+    }
+    return text_dense(out, name, &x, to->text, sizeof to->text, err);
+}
+
 int convolution_route(const Convolution *v, const OpCall *c, OpRoute *out, Error *err)
 {
     const Window *w = v->w;
-    char name[8], x[24], weight[24];
+    TextPlace x, weight;
     size_t n = 0, size;
-    if (v->x->dtype > DTYPE_BF16 || convolution_depthwise(v))
-        return 0; /* eager has kernels of its own */
+    if (!convolution_by_library(v)) return 0;
     if (op_elements(v->x) > INT32_MAX || op_elements(&c->result[0]) > INT32_MAX) return 0;
-    for (int d = 0; d < WINDOW_DIMS; d++)
-        if (!is_even(&w[d])) return 0;
-    snprintf(name, sizeof name, "x%d", v->x_index);
-    if (text_dense(out->kernels, name, v->x, x, sizeof x, err)) return -1;
-    snprintf(name, sizeof name, "x%d", v->weight_index);
-    if (text_dense(out->kernels, name, v->weight, weight, sizeof weight, err)) return -1;
-    char *to = text_library(out, "cudnn.convolution", &size, err);
+    if (dense_operand(v, v->x, v->x_index, out->kernels, &x, err) ||
+        dense_operand(v, v->weight, v->weight_index, out->kernels, &weight, err))
+        return -1;
+    char *to = text_library(
+        out, convolution_last(v) ? "cudnn.convolution_last" : "cudnn.convolution", &size, err);
     if (!to) return -1;
-    n += (size_t)snprintf(to, size, "%s, %s, y0, %d, %d, %lld, %lld, %lld, %lld", x, weight,
-                          v->transposed, (int)v->x->dtype, (long long)v->batch,
+    n += (size_t)snprintf(to, size, "%s, %s, y0, %d, %d, %lld, %lld, %lld, %lld", x.text,
+                          weight.text, v->transposed, (int)v->x->dtype, (long long)v->batch,
                           (long long)(v->in * v->groups), (long long)(v->out * v->groups),
                           (long long)v->groups);
     for (int d = 0; d < WINDOW_DIMS; d++)

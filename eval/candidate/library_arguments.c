@@ -126,7 +126,8 @@ int library_convolution(const char *name, const uint64_t *args, int n, LibraryCo
             out->d[d].padding = padding, out->d[d].dilation = 1;
             out->d[d].out = room < 0 ? 0 : room / stride + 1;
         }
-    } else if (!strcmp(name, "cudnn.convolution")) {
+    } else if (!strncmp(name, "cudnn.convolution", 17)) {
+        out->last = !strcmp(name, "cudnn.convolution_last");
         out->transposed = (int)args[3];
         int tf32;
         if (read_dtype(args[4], &out->dtype, &tf32, err)) return -1;

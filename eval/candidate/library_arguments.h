@@ -22,6 +22,7 @@ typedef struct {
     uint64_t x, weight, y;
     int transposed, dtype;
     int64_t tf32; /* as LibraryProduct has it */
+    int64_t last; /* x, weight and y lie with channels last: the second dimension varies fastest */
     int64_t batch, in, out, groups;
     struct {
         int64_t in, kernel, out, stride, padding, dilation;

@@ -14,6 +14,7 @@ static const LibrarySignature signatures[] = {
     {"cublaslt.sgemm_bias_relu", "ppppiii", 0},
     {"cudnn.conv3d_forward", "pppiiiiiiiiz", 0},
     {"cudnn.convolution", "pppbziiiiiiiiziiiiiziiiiizi", 4},
+    {"cudnn.convolution_last", "pppbziiiiiiiiziiiiiziiiiizi", 4},
 };
 
 void library_let_tf32(const LibrarySignature *s, unsigned tf32, uint64_t *dtype)

@@ -188,7 +188,7 @@ static int bind_alias(Walk *k, const Op *op, PlanText name, const OpTensor *t, i
 /* The memory of a new result. */
 static int new_result(Walk *k, PlanText name, OpTensor *t, const OpCall *call, const int *storages)
 {
-    int output = output_of(k, name);
+    int output = op_is_contiguous(t) ? output_of(k, name) : -1; /* else it becomes a copy */
     char label[PLAN_MAX_NAME];
     snprintf(label, sizeof label, "%.*s", (int)name.len, name.p);
     if (output < 0) return walk_storage(k->o, HELD_SLOT, -1, bytes_of(t), label);
@@ -240,7 +240,7 @@ static int bind_results(Walk *k, const OpLine *line, OpCall *call, const int *st
     if (launches_of_call(k, call, m)) return -1;
     for (int i = 0; i < call->n_results; i++) {
         PlanText name = result_name(line, i);
-        if (call->view_of[i] >= 0) {
+        if (call->view_of[i] >= 0 || !op_is_contiguous(&call->result[i])) {
             if (bind_alias(k, call->op, name, &call->result[i], held[i])) return -1;
         } else if (!is_unnamed(name)) {
             add_tensor(k, name, &call->result[i], held[i], k->line);
@@ -259,6 +259,7 @@ static int walk_call(Walk *k, const OpLine *line, OpCall *call)
     for (int i = 0; i < line->n_results; i++)
         if (check_name(k, result_name(line, i))) return -1;
     if (op_line_call(line, &scope, call, id, &why)) return walk_fail_here(k, &why);
+    op_layout(call);
     for (int i = 0; i < call->n_tensors; i++) {
         storages[i] = k->o->tensors[id[i]].storage;
         walk_use(k, storages[i]);
@@ -393,7 +394,7 @@ int plan_ops_vary(const PlanOps *o)
     enum { TRANSPOSED = 3 }; /* the argument (eval/cuda/library/library.h) */
     for (int i = 0; i < o->n_launches; i++) {
         const PlanOpLaunch *l = &o->launches[i];
-        if (l->library && !strcmp(l->kernel, "cudnn.convolution") && l->n_args > TRANSPOSED &&
+        if (l->library && !strncmp(l->kernel, "cudnn.convolution", 17) && l->n_args > TRANSPOSED &&
             o->args[l->first_arg + TRANSPOSED].value)
             return 1;
     }

@@ -7,7 +7,8 @@ A line is: operator, dtype, sizes, microseconds. The time is the median of cold 
 overwritten before each. The sizes are those of eval/sim/library/library_time.h:
 
     gemm    batch x m x n x k x transposed b
-    conv    batch x cin x cout x depth x height x width x kernel (3 sizes) x stride x padding x groups
+    conv    (conv_last with channels last, convt and convt_last transposed)
+            batch x cin x cout x depth x height x width x kernel (3 sizes) x stride x padding x groups
 """
 import random
 import statistics
@@ -73,6 +74,10 @@ def conv(dtype, nd, batch, cin, cout, size, kernel, stride, padding, groups, tra
     function = getattr(F, name.replace("conv", "conv_transpose") if transposed else name)
     sizes = [batch, cin, cout, *([1] * (3 - nd)), *size, *([1] * (3 - nd)), *([kernel] * nd)]
     row("convt" if transposed else "conv", dtype, (*sizes, stride, padding, groups),
+        lambda: function(x, w, None, stride=stride, padding=padding, groups=groups), flops)
+    last, back = [0, *range(2, nd + 2), 1], [0, nd + 1, *range(1, nd + 1)]
+    x, w = (t.permute(last).contiguous().permute(back) for t in (x, w))
+    row("convt_last" if transposed else "conv_last", dtype, (*sizes, stride, padding, groups),
         lambda: function(x, w, None, stride=stride, padding=padding, groups=groups), flops)
 
 

@@ -10,6 +10,16 @@ for t in gate_norm_silu_bf16 clamp_colsum leaky_l1 scale_bias_flip hswish_gate_f
     "$BUILD/bin/quern-eval" --task $t --device sim:h100 $t.cu >out 2>&1
   ok $? "$t: $(sed -n 's/^ *score *//p' out)"
 done
+export QUERN_TASKS=$root/tests/fixtures/layout
+"$BUILD/bin/quern-kernel" --task conv_chain >chain.cu &&
+  "$BUILD/bin/quern-eval" --task conv_chain --device sim:h100 chain.cu >out 2>&1
+ok $? "conv_chain: $(sed -n 's/^ *score *//p' out)"
+[ "$(grep -c 'aten.permute' chain.cu)" -ge 3 ]; ok $? "its first convolution has channels last"
+sed '/^.*launch/s/(h_last,/(h_raw,/' chain.cu >raw.cu
+"$BUILD/bin/quern-eval" --task conv_chain --device sim:h100 raw.cu >out 2>&1
+grep -q 'h_raw is a view whose elements do not lie one after another' out
+ok $? "a kernel that takes such a result as one in C order is refused"
+unset QUERN_TASKS
 lines() { sed -n '/^\/\/@ schedule/p' "$1"; }
 has_all() { # SOURCE SCHEDULE: each gene of the schedule is in the source's lines
   local word

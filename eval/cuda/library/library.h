@@ -31,6 +31,9 @@
  *       the same in general. Fewer dimensions have leading ones of 1. transposed: the gradient by
  *       the input, with weight[cin,cout/groups,...], as torch's conv_transpose; its engine may add in
  *       another order each time, as torch's
+ *   cudnn.convolution_last(the same arguments)
+ *       the same where channels lie last: x[batch,...,cin], weight[cout,...,cin/groups] and
+ *       y[batch,...,cout], of a transposed one weight[cin,...,cout/groups]
  *
  * Descriptors and choices of the heuristics are kept for each shape. Only the first call for a
  * shape allocates or waits, so that later calls can be captured into a graph. One thread and one

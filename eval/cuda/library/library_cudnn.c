@@ -17,6 +17,7 @@ enum {
     DNN_HALF = 2,
     DNN_BFLOAT16 = 9,
     DNN_NCHW = 0,
+    DNN_NHWC = 1,
     DNN_DEFAULT_MATH = 0,
     DNN_TENSOR_MATH = 1,
     DNN_FMA_MATH = 3,
@@ -135,19 +136,24 @@ static void plan_destroy(DnnPlan *p)
 
 static const int data_types[] = {DNN_FLOAT, DNN_HALF, DNN_BFLOAT16};
 
-/* dims[0] to dims[n - 1]: batch, channels, sizes. */
-static int make_tensor(void **out, int type, int n, const int *dims, const char *what, Error *err)
+typedef struct {
+    const char *name; /* for messages */
+    int n, dims[5];   /* batch, channels, sizes */
+} DnnTensor;
+
+static int make_tensor(void **out, const LibraryConvolution *c, const DnnTensor *t, Error *err)
 {
+    int64_t sizes[5], wide[5];
     int strides[5];
-    int64_t stride = 1;
-    for (int i = n - 1; i >= 0; i--) {
-        if (stride > INT32_MAX)
-            return error_set(err, ERROR_LIMIT, "%s has more than 2^31 elements", what);
-        strides[i] = (int)stride;
-        stride *= dims[i];
+    for (int i = 0; i < t->n; i++) sizes[i] = t->dims[i];
+    library_engine_strides(c, t->n, sizes, wide);
+    for (int i = 0; i < t->n; i++) {
+        if (wide[i] > INT32_MAX)
+            return error_set(err, ERROR_LIMIT, "%s has more than 2^31 elements", t->name);
+        strides[i] = (int)wide[i];
     }
-    if (check(dnn.tensor_create(out), what, err)) return -1;
-    return check(dnn.tensor_set(*out, type, n, dims, strides), what, err);
+    if (check(dnn.tensor_create(out), t->name, err)) return -1;
+    return check(dnn.tensor_set(*out, data_types[c->dtype], t->n, t->dims, strides), t->name, err);
 }
 
 /* The operands' descriptors in the order of the functions. */
@@ -205,22 +211,23 @@ static int legacy_make(DnnPlan *p, Error *err)
     const LibraryConvolution *c = &p->shape;
     const int type = data_types[c->dtype];
     int flat = c->d[0].in == 1 && c->d[0].kernel == 1 && c->d[0].out == 1, n = flat ? 2 : 3;
-    int x[5] = {(int)c->batch, (int)c->in}, y[5] = {(int)c->batch, (int)c->out}, weight[5],
-        padding[3], stride[3], dilation[3];
+    DnnTensor x = {"the input", n + 2, {(int)c->batch, (int)c->in}},
+              y = {"the output", n + 2, {(int)c->batch, (int)c->out}};
+    int weight[5], padding[3], stride[3], dilation[3];
     weight[0] = (int)(c->transposed ? c->in : c->out);
     weight[1] = (int)((c->transposed ? c->out : c->in) / c->groups);
     for (int i = 0; i < n; i++) {
         int d = i + flat;
-        x[2 + i] = (int)c->d[d].in, y[2 + i] = (int)c->d[d].out;
+        x.dims[2 + i] = (int)c->d[d].in, y.dims[2 + i] = (int)c->d[d].out;
         weight[2 + i] = (int)c->d[d].kernel;
         padding[i] = (int)c->d[d].padding;
         stride[i] = (int)c->d[d].stride;
         dilation[i] = (int)c->d[d].dilation;
     }
-    if (make_tensor(&p->x, type, n + 2, x, "the input", err) ||
-        make_tensor(&p->y, type, n + 2, y, "the output", err) ||
+    if (make_tensor(&p->x, c, &x, err) || make_tensor(&p->y, c, &y, err) ||
         check(dnn.filter_create(&p->weight), "the filter", err) ||
-        check(dnn.filter_set(p->weight, type, DNN_NCHW, n + 2, weight), "the filter", err) ||
+        check(dnn.filter_set(p->weight, type, c->last ? DNN_NHWC : DNN_NCHW, n + 2, weight),
+              "the filter", err) ||
         check(dnn.convolution_create(&p->convolution), "the convolution", err) ||
         check(dnn.convolution_set(p->convolution, n, padding, stride, dilation,
                                   DNN_CROSS_CORRELATION, DNN_FLOAT),

@@ -163,15 +163,24 @@ int library_engine_alignment(const LibraryConvolution *c)
     return n;
 }
 
+void library_engine_strides(const LibraryConvolution *c, int n, const int64_t *sizes,
+                            int64_t *strides)
+{
+    int64_t stride = c->last ? sizes[1] : 1;
+    for (int i = n - 1; i >= 0; i--) {
+        if (c->last && i == 1) continue;
+        strides[i] = stride;
+        stride *= sizes[i];
+    }
+    if (c->last) strides[1] = 1;
+}
+
 static int make_tensor(void **out, const LibraryConvolution *c, int64_t name, int n,
                        const int64_t *sizes, Error *err)
 {
     static const int types[] = {DATA_FLOAT, 2, 9};
-    int64_t strides[5], stride = 1, aligned = library_engine_alignment(c);
-    for (int i = n - 1; i >= 0; i--) {
-        strides[i] = stride;
-        stride *= sizes[i];
-    }
+    int64_t strides[5], aligned = library_engine_alignment(c);
+    library_engine_strides(c, n, sizes, strides);
     const Attribute a[] = {
         {TENSOR_TYPE, TYPE_DATA, 1, &types[c->dtype]}, {TENSOR_SIZES, TYPE_INT64, n, sizes},
         {TENSOR_STRIDES, TYPE_INT64, n, strides},      {TENSOR_NAME, TYPE_INT64, 1, &name},

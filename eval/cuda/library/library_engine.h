@@ -28,5 +28,8 @@ int library_engine_run(void *handle, const LibraryEngine *e, const LibraryConvol
                        void *workspace, Error *err);
 void library_engine_release(LibraryEngine *e);
 int library_engine_alignment(const LibraryConvolution *c);
+/* The strides of a dense tensor of n sizes (batch, channels, the rest) in the convolution's layout. */
+void library_engine_strides(const LibraryConvolution *c, int n, const int64_t *sizes,
+                            int64_t *strides);
 
 #endif

@@ -41,6 +41,47 @@ static inline uint64_t element_bytes(int dtype)
     return dtype == DTYPE_F32 ? 4 : 2;
 }
 
+/* Elements between neighbours of a convolution's tensors: entries of the batch, channels, and places of a
+ * plane; of the weight its first and second dimension, and taps. */
+typedef struct {
+    int64_t entry, channel, place;
+} LibrarySteps;
+
+static inline LibrarySteps steps_of(const LibraryConvolution *c, int64_t channels, int64_t places)
+{
+    return c->last ? (LibrarySteps){channels * places, 1, channels}
+                   : (LibrarySteps){channels * places, places, 1};
+}
+
+static inline int64_t convolution_plane(const LibraryConvolution *c)
+{
+    return c->d[0].in * c->d[1].in * c->d[2].in;
+}
+
+static inline int64_t convolution_kernel(const LibraryConvolution *c)
+{
+    return c->d[0].kernel * c->d[1].kernel * c->d[2].kernel;
+}
+
+static inline LibrarySteps x_steps(const LibraryConvolution *c)
+{
+    return steps_of(c, c->in, convolution_plane(c));
+}
+
+static inline LibrarySteps weight_steps(const LibraryConvolution *c)
+{
+    return steps_of(c, (c->transposed ? c->out : c->in) / c->groups, convolution_kernel(c));
+}
+
+/* The place of the weights of a group's pair of an input and an output channel, both counted over all
+ * groups. */
+static inline int64_t weight_pair(const LibraryConvolution *c, const LibrarySteps *s, int64_t in,
+                                  int64_t out)
+{
+    return c->transposed ? in * s->entry + out % (c->out / c->groups) * s->channel
+                         : out * s->entry + in % (c->in / c->groups) * s->channel;
+}
+
 /* The input that output o and tap k of dimension d meet; -1: none. */
 static inline int64_t tap_input(const LibraryConvolution *c, int d, int64_t o, int64_t k)
 {

@@ -81,37 +81,38 @@ static int run_product(DevMem *m, const char *call, const LibraryProduct *p, Err
     return 0;
 }
 
-/* What one channel of the input adds to an output, in the order of the taps. */
-static double add_channel(const LibraryConvolution *c, const float *x, const float *weight,
-                          const Taps t[3], double sum)
-{
-    for (int64_t i = 0; i < t[0].n; i++)
-        for (int64_t j = 0; j < t[1].n; j++) {
-            const float *row = x + (t[0].input[i] * c->d[1].in + t[1].input[j]) * c->d[2].in;
-            const float *taps =
-                weight + (t[0].tap[i] * c->d[1].kernel + t[1].tap[j]) * c->d[2].kernel;
-            for (int64_t k = 0; k < t[2].n; k++)
-                sum += (double)row[t[2].input[k]] * (double)taps[t[2].tap[k]];
-        }
-    return sum;
-}
-
 typedef struct {
     const LibraryConvolution *c;
+    LibrarySteps of_x, of_weight, of_y;
     float *x, *weight;
     Taps taps[3];
     Elements y;
 } Convolution;
+
+/* What one channel of the input adds to an output, in the order of the taps. */
+static double add_channel(const Convolution *v, const float *x, const float *weight, double sum)
+{
+    const LibraryConvolution *c = v->c;
+    const Taps *t = v->taps;
+    const int64_t by_x = v->of_x.place, by_tap = v->of_weight.place;
+    for (int64_t i = 0; i < t[0].n; i++)
+        for (int64_t j = 0; j < t[1].n; j++) {
+            const float *row = x + (t[0].input[i] * c->d[1].in + t[1].input[j]) * c->d[2].in * by_x;
+            const float *taps =
+                weight + (t[0].tap[i] * c->d[1].kernel + t[1].tap[j]) * c->d[2].kernel * by_tap;
+            for (int64_t k = 0; k < t[2].n; k++)
+                sum += (double)row[t[2].input[k] * by_x] * (double)taps[t[2].tap[k] * by_tap];
+        }
+    return sum;
+}
 
 /* The outputs of channel `out` of the batch's entry. */
 static void convolve(Convolution *v, int64_t entry, int64_t out)
 {
     const LibraryConvolution *c = v->c;
     Taps *t = v->taps;
-    int64_t in = c->in / c->groups, outs = c->out / c->groups, group = out / outs,
-            kernel = c->d[0].kernel * c->d[1].kernel * c->d[2].kernel,
-            plane = c->d[0].in * c->d[1].in * c->d[2].in, o[3],
-            at = (entry * c->out + out) * c->d[0].out * c->d[1].out * c->d[2].out;
+    int64_t in = c->in / c->groups, group = out / (c->out / c->groups), o[3],
+            at = entry * v->of_y.entry + out * v->of_y.channel;
     for (o[0] = 0; o[0] < c->d[0].out; o[0]++) {
         taps_find(c, 0, o[0], &t[0]);
         for (o[1] = 0; o[1] < c->d[1].out; o[1]++) {
@@ -119,12 +120,11 @@ static void convolve(Convolution *v, int64_t entry, int64_t out)
             for (o[2] = 0; o[2] < c->d[2].out; o[2]++) {
                 double sum = 0;
                 taps_find(c, 2, o[2], &t[2]);
-                for (int64_t i = group * in; i < (group + 1) * in; i++) {
-                    int64_t pair = c->transposed ? i * outs + out % outs : out * in + i % in;
-                    sum = add_channel(c, v->x + (entry * c->in + i) * plane,
-                                      v->weight + pair * kernel, t, sum);
-                }
-                element_put(&v->y, at++, sum);
+                for (int64_t i = group * in; i < (group + 1) * in; i++)
+                    sum = add_channel(v, v->x + entry * v->of_x.entry + i * v->of_x.channel,
+                                      v->weight + weight_pair(c, &v->of_weight, i, out), sum);
+                element_put(&v->y, at, sum);
+                at += v->of_y.place;
             }
         }
     }
@@ -141,7 +141,12 @@ static float *widened(const Elements *e, int64_t n)
 static int run_convolution(DevMem *m, const char *call, const LibraryConvolution *c, Error *err)
 {
     Elements x, weight;
-    Convolution v = {.c = c};
+    Convolution v = {
+        .c = c,
+        .of_x = x_steps(c),
+        .of_weight = weight_steps(c),
+        .of_y = steps_of(c, c->out, c->d[0].out * c->d[1].out * c->d[2].out),
+    };
     int64_t in = c->batch * c->in, out = c->batch * c->out, weights = c->in * (c->out / c->groups);
     for (int d = 0; d < 3; d++) in *= c->d[d].in, out *= c->d[d].out, weights *= c->d[d].kernel;
     if (operand(m, call, &(Operand){"x", c->x, in, c->dtype, 0}, &x, err) ||

@@ -8,13 +8,23 @@
 
 const char *library_op_name(LibraryOp op)
 {
-    static const char *const names[] = {"gemm", "conv", "convt"};
+    static const char *const names[] = {"gemm", "conv", "convt", "conv_last", "convt_last"};
     return names[op];
 }
 
 int library_op_sizes(LibraryOp op)
 {
     return op == LIBRARY_GEMM ? LIBRARY_GEMM_SIZES : LIBRARY_CONV_SIZES;
+}
+
+int library_op_transposed(LibraryOp op)
+{
+    return op == LIBRARY_CONV_TRANSPOSED || op == LIBRARY_CONV_TRANSPOSED_LAST;
+}
+
+int library_op_last(LibraryOp op)
+{
+    return op == LIBRARY_CONV_LAST || op == LIBRARY_CONV_TRANSPOSED_LAST;
 }
 
 static void shape_of_product(const LibraryProduct *p, LibraryShape *out)
@@ -29,11 +39,14 @@ static void shape_of_product(const LibraryProduct *p, LibraryShape *out)
 }
 
 /* The largest stride and padding stand for all dimensions of the convolution. */
-static void shape_of_convolution(const LibraryConvolution *c, LibraryShape *out)
+void library_convolution_shape(const LibraryConvolution *c, LibraryShape *out)
 {
     double *s = out->size;
     int even = 1, dims = 0;
-    out->op = c->transposed ? LIBRARY_CONV_TRANSPOSED : LIBRARY_CONV;
+    if (c->last)
+        out->op = c->transposed ? LIBRARY_CONV_TRANSPOSED_LAST : LIBRARY_CONV_LAST;
+    else
+        out->op = c->transposed ? LIBRARY_CONV_TRANSPOSED : LIBRARY_CONV;
     out->dtype = out->result = c->dtype;
     out->tf32 = (int)c->tf32;
     s[0] = (double)c->batch, s[1] = (double)c->in, s[2] = (double)c->out;
@@ -78,14 +91,14 @@ int library_shape(const DeviceLaunch *call, LibraryShape *out, Error *err)
     if (c.kind == LIBRARY_PRODUCT)
         shape_of_product(&c.product, out);
     else
-        shape_of_convolution(&c.convolution, out);
+        library_convolution_shape(&c.convolution, out);
     return 0;
 }
 
 static LibraryWork convolution(const LibraryShape *s)
 {
     const double *v = s->size;
-    int transposed = s->op == LIBRARY_CONV_TRANSPOSED;
+    int transposed = library_op_transposed(s->op);
     LibraryWork w = {.groups = v[11], .kernel = 1};
     double in = 1, out = 1;
     for (int i = 3; i < 6; i++) {

@@ -5,7 +5,14 @@
 #include "eval/candidate/library_arguments.h"
 #include "eval/device/device.h"
 
-typedef enum { LIBRARY_GEMM, LIBRARY_CONV, LIBRARY_CONV_TRANSPOSED, LIBRARY_OPS } LibraryOp;
+typedef enum {
+    LIBRARY_GEMM,
+    LIBRARY_CONV,
+    LIBRARY_CONV_TRANSPOSED,
+    LIBRARY_CONV_LAST, /* with channels last */
+    LIBRARY_CONV_TRANSPOSED_LAST,
+    LIBRARY_OPS
+} LibraryOp;
 
 /* The sizes of each operation, in the order of the tables:
  *   gemm   batch, m, n, k, 1 when b is stored transposed
@@ -34,6 +41,8 @@ typedef struct {
 
 const char *library_op_name(LibraryOp op); /* "gemm" */
 int library_op_sizes(LibraryOp op);        /* how many sizes it has */
+int library_op_transposed(LibraryOp op);
+int library_op_last(LibraryOp op); /* channels lie last */
 
 /* A call with its arguments. */
 typedef struct {
@@ -46,6 +55,7 @@ int library_read(const DeviceLaunch *launch, LibraryCall *out, Error *err);
 
 /* The shape of a library call of a plan ("cublas.sgemm"). */
 int library_shape(const DeviceLaunch *call, LibraryShape *out, Error *err);
+void library_convolution_shape(const LibraryConvolution *c, LibraryShape *out);
 LibraryWork library_work(const LibraryShape *s);
 
 #endif

@@ -228,23 +228,20 @@ typedef struct {
 static Place place_of(const LibraryConvolution *c, int64_t at)
 {
     Place p;
+    if (c->last) {
+        p.out = at % c->out;
+        at /= c->out;
+    }
     for (int d = 2; d >= 0; d--) {
         p.o[d] = at % c->d[d].out;
         at /= c->d[d].out;
     }
-    p.out = at % c->out;
-    p.entry = at / c->out;
+    if (!c->last) {
+        p.out = at % c->out;
+        at /= c->out;
+    }
+    p.entry = at;
     return p;
-}
-
-static int64_t plane_of(const LibraryConvolution *c)
-{
-    return c->d[0].in * c->d[1].in * c->d[2].in;
-}
-
-static int64_t kernel_of(const LibraryConvolution *c)
-{
-    return c->d[0].kernel * c->d[1].kernel * c->d[2].kernel;
 }
 
 static void open_taps(const LibraryConvolution *c, Taps t[3])
@@ -270,7 +267,7 @@ static void taps_at(const LibraryConvolution *c, const Place *p, Taps t[3])
 static void note_convolution(const LibraryConvolution *c, const Ranges *asked, uint64_t *inputs,
                              uint64_t *channels)
 {
-    int64_t size = (int64_t)element_bytes(c->dtype), plane = plane_of(c);
+    int64_t size = (int64_t)element_bytes(c->dtype), plane = convolution_plane(c);
     Taps t[3];
     open_taps(c, t);
     for (int64_t i = 0; i < asked->n; i++)
@@ -291,28 +288,40 @@ static void note_convolution(const LibraryConvolution *c, const Ranges *asked, u
     close_taps(t);
 }
 
+/* A group's channels at places first to end of its plane. Where channels lie last and there is one group,
+ * they are one piece. */
+static void add_places(const LibraryConvolution *c, int64_t g, int64_t first, int64_t end,
+                       Ranges *reads)
+{
+    LibrarySteps s = x_steps(c);
+    int64_t in = c->in / c->groups, runs = c->last ? end - first : in,
+            from = g / c->groups * s.entry + g % c->groups * in * s.channel + first * s.place;
+    uint64_t size = element_bytes(c->dtype), n = (uint64_t)(c->last ? in : end - first);
+    if (c->last && c->groups == 1) {
+        n *= (uint64_t)runs;
+        runs = 1;
+    }
+    for (int64_t k = 0; k < runs; k++, from += c->last ? s.place : s.channel)
+        ranges_add(reads, c->x + (uint64_t)from * size, c->x + ((uint64_t)from + n) * size);
+}
+
 /* Each input channel of a group is read at the same places. */
 static void add_inputs(const LibraryConvolution *c, const uint64_t *inputs, Ranges *reads)
 {
-    int64_t plane = plane_of(c), in = c->in / c->groups, n = c->batch * c->groups;
-    uint64_t size = element_bytes(c->dtype);
+    int64_t plane = convolution_plane(c), n = c->batch * c->groups;
     for (int64_t g = 0; g < n; g++)
         for (int64_t i = next_bit(inputs, g * plane, (g + 1) * plane, 1), end;
              i < (g + 1) * plane && !reads->overflowed;
              i = next_bit(inputs, end, (g + 1) * plane, 1)) {
             end = next_bit(inputs, i, (g + 1) * plane, 0);
-            for (int64_t k = 0; k < in; k++) {
-                int64_t first = (g * in + k) * plane + i - g * plane;
-                ranges_add(reads, c->x + (uint64_t)first * size,
-                           c->x + (uint64_t)(first + end - i) * size);
-            }
+            add_places(c, g, i - g * plane, end - g * plane, reads);
         }
 }
 
 static void add_weights(const LibraryConvolution *c, const uint64_t *channels, Ranges *reads)
 {
     uint64_t size = element_bytes(c->dtype), in = (uint64_t)(c->in / c->groups),
-             kernel = (uint64_t)kernel_of(c);
+             kernel = (uint64_t)convolution_kernel(c);
     if (c->transposed) {
         ranges_add(reads, c->weight,
                    c->weight + (uint64_t)c->in * (uint64_t)(c->out / c->groups) * kernel * size);
@@ -336,7 +345,7 @@ static int convolution_needs(const LibraryConvolution *c, const Ranges *need, do
         taps *= (double)c->d[d].kernel / (double)(c->transposed ? c->d[d].stride : 1);
     *cost += elements * taps * TAP_COST;
     if (*cost > most) return 1;
-    uint64_t *inputs = memory_array((size_t)(c->batch * c->groups * plane_of(c)) / 64 + 1,
+    uint64_t *inputs = memory_array((size_t)(c->batch * c->groups * convolution_plane(c)) / 64 + 1,
                                     sizeof *inputs),
              *channels = memory_array((size_t)c->out / 64 + 1, sizeof *channels);
     note_convolution(c, asked, inputs, channels);
@@ -349,19 +358,19 @@ static int convolution_needs(const LibraryConvolution *c, const Ranges *need, do
 static double convolve_at(const LibraryConvolution *c, const Elements *x, const Elements *weight,
                           const Place *p, const Taps t[3])
 {
-    int64_t in = c->in / c->groups, outs = c->out / c->groups, group = p->out / outs,
-            plane = plane_of(c), kernel = kernel_of(c);
+    const LibrarySteps of_x = x_steps(c), of_weight = weight_steps(c);
+    int64_t in = c->in / c->groups, group = p->out / (c->out / c->groups);
     double sum = 0;
     for (int64_t i = group * in; i < (group + 1) * in; i++) {
-        int64_t pair = c->transposed ? i * outs + p->out % outs : p->out * in + i % in,
-                from = (p->entry * c->in + i) * plane, taps = pair * kernel;
+        int64_t from = p->entry * of_x.entry + i * of_x.channel,
+                taps = weight_pair(c, &of_weight, i, p->out);
         for (int64_t a = 0; a < t[0].n; a++)
             for (int64_t b = 0; b < t[1].n; b++) {
-                int64_t row = from + (t[0].input[a] * c->d[1].in + t[1].input[b]) * c->d[2].in,
-                        of = taps + (t[0].tap[a] * c->d[1].kernel + t[1].tap[b]) * c->d[2].kernel;
+                int64_t row = (t[0].input[a] * c->d[1].in + t[1].input[b]) * c->d[2].in,
+                        of = (t[0].tap[a] * c->d[1].kernel + t[1].tap[b]) * c->d[2].kernel;
                 for (int64_t k = 0; k < t[2].n; k++)
-                    sum +=
-                        element_get(x, row + t[2].input[k]) * element_get(weight, of + t[2].tap[k]);
+                    sum += element_get(x, from + (row + t[2].input[k]) * of_x.place) *
+                           element_get(weight, taps + (of + t[2].tap[k]) * of_weight.place);
             }
     }
     return sum;

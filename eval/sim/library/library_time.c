@@ -102,7 +102,8 @@ static int same_sizes(const LibraryShape *a, const LibraryShape *b)
 /* log of measured over modelled time, from the shape's own row or its neighbours. */
 static double correction(const Profile *p, const LibraryShape *s)
 {
-    const LibraryTable *t = library_table(s->tf32 ? "h200" : p->name); /* TF32 was measured there */
+    const int on_h200 = s->tf32 || library_op_last(s->op); /* these were measured there alone */
+    const LibraryTable *t = library_table(on_h200 ? "h200" : p->name);
     const Profile *measured = profile_find(t->device, NULL);
     const LibraryRow *near[NEIGHBOURS];
     double far[NEIGHBOURS], sum = 0, weights = 0;

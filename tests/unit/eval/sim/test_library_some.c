@@ -8,7 +8,7 @@
 enum { SIZE = 1 << 18, ARGS = 27 };
 
 static DevMem mem;
-static uint64_t a, b, c;
+static uint64_t a, b, c, moved, weights;
 
 static void put_values(uint64_t p, int n)
 {
@@ -70,7 +70,7 @@ static void test_products(void **state)
 }
 
 /* Three dimensions: in, kernel, out, stride, padding, dilation of the last two. */
-static void convolve(int transposed, int groups, int stride, int dilation)
+static void convolve(const char *name, int transposed, int groups, int stride, int dilation)
 {
     int in = 9, kernel = 3, padding = 1, span = (kernel - 1) * dilation + 1,
         out = transposed ? (in - 1) * stride - 2 * padding + span
@@ -80,17 +80,65 @@ static void convolve(int transposed, int groups, int stride, int dilation)
         const int each[] = {in, kernel, out, stride, padding, dilation}, one[] = {1, 1, 1, 1, 0, 1};
         for (int i = 0; i < 6; i++) args[9 + 6 * d + i] = (uint64_t)(d ? each[i] : one[i]);
     }
-    DeviceLaunch l = call_of("cudnn.convolution", args, ARGS);
+    DeviceLaunch l = call_of(name, args, ARGS);
     compare(&l, 2 * 6 * out * out);
 }
 
 static void test_convolutions(void **state)
 {
     (void)state;
-    convolve(0, 1, 1, 1);
-    convolve(0, 2, 2, 2);
-    convolve(1, 1, 2, 1);
-    convolve(1, 2, 1, 2);
+    static const char *const names[] = {"cudnn.convolution", "cudnn.convolution_last"};
+    for (int i = 0; i < 2; i++) {
+        convolve(names[i], 0, 1, 1, 1);
+        convolve(names[i], 0, 2, 2, 2);
+        convolve(names[i], 1, 1, 2, 1);
+        convolve(names[i], 1, 2, 1, 2);
+    }
+}
+
+/* Moves the second dimension of a [first][second][third] to the end. */
+static void move_last(uint64_t from, uint64_t to, int first, int second, int third)
+{
+    for (int i = 0; i < first * second * third; i++) {
+        int k = i % third, j = i / third % second, entry = i / third / second;
+        memcpy(devmem_host(&mem, to) + 4 * ((entry * third + k) * second + j),
+               devmem_host(&mem, from) + 4 * i, 4);
+    }
+}
+
+/* Channels last gives the bits of the other order, in another place. */
+static void test_channels_last(void **state)
+{
+    enum { IN = 4, OUT = 6, PLACES = 81 };
+    (void)state;
+    for (int transposed = 0; transposed < 2; transposed++) {
+        const uint64_t out = transposed ? 11 : 7, places = out * out;
+        uint64_t args[ARGS] = {a, b,   c,  (uint64_t)transposed,
+                               0, 2,   IN, OUT,
+                               2, 1,   1,  1,
+                               1, 0,   1,  9,
+                               3, out, 1,  0,
+                               1, 9,   3,  out,
+                               1, 0,   1};
+        DeviceLaunch l = call_of("cudnn.convolution", args, ARGS);
+        Error err;
+        if (library_run(&mem, &l, &err)) fail_msg("%s", err.text);
+        static float whole[2 * OUT * 121];
+        memcpy(whole, devmem_host(&mem, c), sizeof whole);
+        move_last(a, moved, 2, IN, PLACES);
+        move_last(b, weights, transposed ? IN : OUT, (transposed ? OUT : IN) / 2, 9);
+        args[0] = moved, args[1] = weights;
+        l = call_of("cudnn.convolution_last", args, ARGS);
+        if (library_run(&mem, &l, &err)) fail_msg("%s", err.text);
+        for (int i = 0; i < 2 * OUT * (int)places; i++) {
+            int place = i % (int)places, channel = i / (int)places % OUT,
+                entry = i / (int)places / OUT;
+            float last;
+            memcpy(&last,
+                   devmem_host(&mem, c) + 4 * ((entry * (int)places + place) * OUT + channel), 4);
+            if (memcmp(&last, &whole[i], 4)) fail_msg("element %d differs", i);
+        }
+    }
 }
 
 static int set_up(void **state)
@@ -98,10 +146,14 @@ static int set_up(void **state)
     Error err;
     (void)state;
     if (devmem_open(&mem, 16 << 20, &err) || devmem_new(&mem, SIZE, "a", &a, &err) ||
-        devmem_new(&mem, SIZE, "b", &b, &err) || devmem_new(&mem, SIZE, "c", &c, &err))
+        devmem_new(&mem, SIZE, "b", &b, &err) || devmem_new(&mem, SIZE, "c", &c, &err) ||
+        devmem_new(&mem, SIZE, "moved", &moved, &err) ||
+        devmem_new(&mem, SIZE, "weights", &weights, &err))
         return -1;
     put_values(a, SIZE / 4);
     put_values(b, SIZE / 4);
+    put_values(moved, SIZE / 4);
+    put_values(weights, SIZE / 4);
     return 0;
 }
 
@@ -117,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_channels_last),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,0 +1,265 @@
+/* Kernels that move elements from one order to another, with pointwise work on the way. The result varies
+ * fastest along one axis, `across`, and some of what is read along another, `down`. A block has a tile of
+ * both: it reads such tensors along `down` into shared memory, and takes them from there along `across`. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "generate/estimate.h"
+#include "generate/layout.h"
+#include "generate/writer.h"
+
+/* Elements of a tile; of fewer along an axis none is worth it. */
+enum { TILE = 4096, SIDE = 64, LEAST_SIDE = 4, LEAST_AXIS = 3, LONGEST = 256, MOST_TILES = 3 };
+
+typedef struct {
+    Writer w;
+    int across, down, width, height; /* width: of the tile, along `across` */
+    unsigned char moved[KERNEL_STEPS];
+} Tiles;
+
+static int is_read(const Kernel *k, int step)
+{
+    return k->nodes->node[k->step[step].node].stored && k->step[step].arg[0] < 0;
+}
+
+static int is_axis(const Kernel *k, int axis)
+{
+    return k->axes.size[axis].at[0] >= LEAST_AXIS && !size_is(k->axes.size[axis], 1);
+}
+
+/* The axis along which neighbours of an element lie side by side; -1: none. */
+static int walked(const Kernel *k, const Index *at)
+{
+    for (int i = 0; i < k->axes.n && !*at->text; i++)
+        if (size_is(at->by[i], 1) && is_axis(k, i)) return i;
+    return -1;
+}
+
+/* The step reads along another axis than `across`, which it depends on. */
+static int is_moved(const Kernel *k, int step, int across)
+{
+    const Index *at = &k->step[step].at;
+    int axis = is_read(k, step) ? walked(k, at) : -1;
+    return axis >= 0 && axis != across && !size_is(at->by[across], 0);
+}
+
+int layout_apart(const Kernel *k)
+{
+    int across = k->n_roots == 1 ? walked(k, &k->root[0].at) : -1, moved = 0;
+    if (!k->has_folds || across < 0 || k->rows == index_axes(&k->root[0].at)) return -1;
+    for (int i = 0; i < k->n; i++) moved |= is_moved(k, i, across);
+    for (int i = 0; i < k->n && moved; i++)
+        if (k->nodes->node[k->step[i].node].kind == NODE_FOLD && k->step[i].arg[0] >= 0)
+            return k->step[i].node;
+    return -1;
+}
+
+/* 1: the kernel is of this kind. */
+static int find_tiles(Tiles *t)
+{
+    Kernel *k = t->w.k;
+    int best = 0, n = 0, count[INDEX_AXES] = {0};
+    t->across = k->n_roots == 1 && !k->has_folds ? walked(k, &k->root[0].at) : -1;
+    if (t->across < 0) return 0;
+    for (int i = 0; i < k->n; i++)
+        if (is_moved(k, i, t->across)) count[walked(k, &k->step[i].at)]++;
+    for (int i = 0; i < k->axes.n; i++)
+        if (count[i] > best) best = count[i], t->down = i;
+    if (!best) return 0;
+    for (int i = 0; i < k->n; i++) {
+        t->moved[i] =
+            is_moved(k, i, t->across) && walked(k, &k->step[i].at) == t->down && n < MOST_TILES;
+        n += t->moved[i];
+    }
+    int64_t across = k->axes.size[t->across].at[0], down = k->axes.size[t->down].at[0];
+    for (t->width = LEAST_SIDE; t->width < SIDE && t->width < across;) t->width *= 2;
+    int most = (n > 1 ? TILE / 2 : TILE) / t->width;
+    if (most > LONGEST) most = LONGEST;
+    for (t->height = 32; t->height < most && t->height < down;) t->height *= 2;
+    return 1;
+}
+
+/* Begins a loop over the thread's places of the tile, in which one axis, the `fast` one, stays. A thread has
+ * V neighbours along `across`. */
+static void put_loop(Tiles *t, int fast)
+{
+    Writer *w = &t->w;
+    const Axes *a = &w->k->axes;
+    const int last = fast == t->across, side = last ? t->width : t->height;
+    const char *type = w->wide ? "long long" : "int", *stays = a->name[fast],
+               *moves = a->name[last ? t->down : t->across], *per = last ? " / V" : "";
+    buffer_printf(&w->body, "    {\n    const int %s = threadIdx.x %% (%d%s)%s;\n",
+                  last ? "row" : "c", side, per, last ? " * V" : "");
+    if (last && w->vec > 1)
+        buffer_printf(&w->body, "    const %s from_%s = chunk + row, %s = from_%s;\n", type, stays,
+                      stays, stays);
+    else
+        buffer_printf(&w->body, "    const %s %s = %s;\n", type, stays,
+                      last ? "chunk + row" : "first + c");
+    buffer_printf(&w->body,
+                  "#pragma unroll\n    for (int k = 0; k < %d%s; k++) {\n"
+                  "        const int %s = threadIdx.x / (%d%s) + k * (%d / (%d%s));\n",
+                  t->width * t->height / w->block, per, last ? "c" : "row", side, per, w->block,
+                  side, per);
+    buffer_printf(&w->body, "        const %s %s = %s;\n        const bool inside = %s < %s", type,
+                  moves, last ? "first + c" : "chunk + row", a->name[t->down],
+                  writer_size(w, a->size[t->down]));
+    buffer_printf(&w->body, " && %s < %s;\n", a->name[t->across],
+                  writer_size(w, a->size[t->across]));
+}
+
+static void put_tile_loads(Tiles *t)
+{
+    Writer *w = &t->w;
+    const int places = t->width * t->height / w->block;
+    for (int i = 0; i < w->k->n; i++)
+        if (t->moved[i])
+            buffer_printf(&w->body, "    %s from_%d[%d];\n", dtype_ctype(node_of(w, i)->dtype), i,
+                          places);
+    put_loop(t, t->down);
+    for (int i = 0; i < w->k->n; i++) {
+        if (!t->moved[i]) continue;
+        buffer_printf(&w->body, "        if (inside) from_%d[k] = %s[", i,
+                      kernel_tensor(w->k, w->k->step[i].node, 0));
+        writer_place(w, &w->k->step[i].at);
+        buffer_puts(&w->body, "];\n");
+    }
+    buffer_printf(&w->body,
+                  "    }\n#pragma unroll\n    for (int k = 0; k < %d; k++) {\n"
+                  "        const int row = threadIdx.x / %d + k * (%d / %d);\n",
+                  places, t->height, w->block, t->height);
+    for (int i = 0; i < w->k->n; i++)
+        if (t->moved[i]) buffer_printf(&w->body, "        keep%d[row][c] = from_%d[k];\n", i, i);
+    buffer_puts(&w->body, "    }\n    }\n    __syncthreads();\n");
+}
+
+static void put_tile_results(Tiles *t)
+{
+    Writer *w = &t->w;
+    put_loop(t, t->across);
+    buffer_puts(&w->body, "        if (!inside) continue;\n");
+    writer_elements(w, "        ");
+    buffer_puts(&w->body, "    }\n    }\n");
+}
+
+static void put_head(Tiles *t)
+{
+    Writer *w = &t->w;
+    const Axes *a = &w->k->axes;
+    const char *type = w->wide ? "long long" : "int";
+    for (int i = 0; i < w->k->n; i++)
+        if (t->moved[i])
+            buffer_printf(&w->body, "    __shared__ %s keep%d[%d][%d];\n",
+                          dtype_ctype(node_of(w, i)->dtype), i, t->width, t->height + 1);
+    buffer_printf(&w->body, "    const %s end = (%s + %d) / %d, ", type,
+                  writer_size(w, a->size[t->down]), t->height - 1, t->height);
+    buffer_printf(&w->body, "strips = (%s + %d) / %d;\n", writer_size(w, a->size[t->across]),
+                  t->width - 1, t->width);
+    buffer_printf(&w->body,
+                  "    const %s first = blockIdx.x %% end * %d, "
+                  "chunk = blockIdx.x / end %% strips * %d;\n",
+                  type, t->height, t->width);
+    writer_axes(w, w->columns & ~(1u << t->across | 1u << t->down), "(blockIdx.x / end / strips)",
+                type);
+}
+
+static int put_tile_launch(Tiles *t, int number)
+{
+    Writer *w = &t->w;
+    Kernel *k = w->k;
+    char down[SIZE_TEXT], across[SIZE_TEXT], others[SIZE_TEXT];
+    Size rest = writer_product(w, w->columns & ~(1u << t->across | 1u << t->down));
+    if (size_text(k->nodes->sizes, k->axes.size[t->down], down, w->err) ||
+        size_text(k->nodes->sizes, k->axes.size[t->across], across, w->err) ||
+        size_text(k->nodes->sizes, rest, others, w->err))
+        return -1;
+    buffer_printf(w->t->plan,
+                  "//@ launch kernel_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d) * (%s), %d", number,
+                  down, t->height, across, t->width, others, w->block);
+    buffer_puts(w->t->plan, ">>>(");
+    if (kernel_put_arguments(k, w->t->plan, w->err)) return -1;
+    buffer_puts(w->t->plan, ")\n");
+    return 0;
+}
+
+static void put_body(Tiles *t)
+{
+    writer_row_steps(&t->w);
+    put_head(t);
+    put_tile_loads(t);
+    put_tile_results(t);
+}
+
+/* Names that copies of other tensors have too, so that their texts are equal. */
+static void name_copy(Tiles *t)
+{
+    Kernel *k = t->w.k;
+    kernel_tensor(k, k->step[0].node, 0);
+    kernel_tensor(k, k->root[0].node, 1);
+    put_body(t); /* this names the sizes */
+    snprintf(k->tensor[0].name, sizeof k->tensor[0].name, "from");
+    snprintf(k->tensor[1].name, sizeof k->tensor[1].name, "to");
+    for (int i = 0; i < k->n_sizes; i++)
+        snprintf(k->size[i].name, sizeof k->size[i].name, "size_%d", i);
+    buffer_clear(&t->w.body);
+}
+
+/* The number of the kernel in the source that has this text; a new one is written. */
+static int number_of(Tiles *t)
+{
+    KernelText *text = t->w.t;
+    Buffer own, *source = text->source;
+    const int number = text->number;
+    buffer_init(&own, 1 << 20);
+    text->source = &own, text->number = 0;
+    writer_source(&t->w, t->w.block);
+    text->source = source, text->number = number;
+    uint64_t hash = random_hash(own.data, own.len);
+    buffer_release(&own);
+    for (int i = 0; i < text->n_texts; i++)
+        if (text->text[i].hash == hash) return text->text[i].number;
+    if (text->n_texts < KERNEL_TEXTS) {
+        text->text[text->n_texts].hash = hash;
+        text->text[text->n_texts++].number = number;
+    }
+    writer_source(&t->w, t->w.block);
+    return number;
+}
+
+static double bytes_of(const Node *x)
+{
+    return (double)node_count(x).at[0] * (double)dtype_size(x->dtype);
+}
+
+static int write_tiles(Tiles *t)
+{
+    const Kernel *k = t->w.k;
+    double bytes = bytes_of(&k->nodes->node[k->root[0].node]);
+    put_body(t);
+    if (t->w.failed || put_tile_launch(t, number_of(t))) return -1;
+    for (int i = 0; i < k->n; i++)
+        if (is_read(k, i)) bytes += bytes_of(node_of(&t->w, i));
+    if (t->w.t->estimate) estimate_add_product(t->w.t->estimate, k, layout_us(bytes), 1);
+    return 1;
+}
+
+int layout_write(Kernel *k, KernelText *text, Error *err)
+{
+    unsigned char kept[KERNEL_STEPS] = {0}, defined[KERNEL_STEPS] = {0};
+    Tiles t = {.w = {.k = k, .t = text, .err = err, .kept = kept, .defined = defined}};
+    if (!find_tiles(&t)) return 0;
+    k->scope.of = k, k->scope.axes = &k->axes;
+    t.w.moved = t.moved;
+    writer_schedule_tiles(&t.w, t.across);
+    while (t.width * t.height < t.w.block * t.w.vec)
+        if (t.height < LONGEST)
+            t.height *= 2;
+        else
+            t.width *= 2;
+    buffer_init(&t.w.body, 1 << 20);
+    if (k->n == 2) name_copy(&t);
+    int rc = write_tiles(&t);
+    buffer_release(&t.w.body);
+    return rc;
+}
