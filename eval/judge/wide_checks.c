@@ -20,6 +20,8 @@ enum {
 
 /* Of drawn_sizes_work: trips of vectors are wanted up to it. */
 static const double cheap = 6e4;
+/* The same: a branch that begins above it is checked on one kind of contents beside the first. */
+static const double dear = 4e6;
 
 /* ---- the choice ---- */
 
@@ -227,6 +229,10 @@ static int check_wide_branch(Judgement *j, const PlanStep *s)
     const Workload *w = branches_wide(j, s, -1);
     int rc = w ? compile_ops(j, &w, 1) : 0;
     if (!w || rc) return rc < 0 ? -1 : 0;
+    if (drawn_sizes_work(j->task, w) > dear)
+        return task_has_variant(j->task, w, VARIANT_NEEDLES)
+                   ? check_variant(j, w, VARIANT_NEEDLES, 1.0)
+                   : check_sizes(j, w, checks_scales[1]);
     for (int i = 0; i < CHECKS_SCALES && !rc; i++) rc = check_sizes(j, w, checks_scales[i]);
     for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !rc; v++)
         if (task_has_variant(j->task, w, v)) rc = check_variant(j, w, v, 1.0);
