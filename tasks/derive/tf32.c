@@ -21,7 +21,8 @@ static const double PART_FLOPS = 1e6, /* of one execution at smaller sizes */
     MOST_FLOPS = 3e7;                 /* of one execution; costlier sums are made shorter */
 static const double UNEVEN = 4; /* contents of few dominant elements: errors of draws differ much */
 static const double MARGIN_FEW =
-    4; /* of outputs of few elements, whose errors may be small by chance */
+    4;                         /* of outputs of few elements, whose errors may be small by chance */
+static const double WIDER = 8; /* inputs, where no errors are seen; a power of two */
 static const double MOST_RTOL =
     0x1p-8; /* twice the relative error of a product whose factors are truncated */
 
@@ -293,12 +294,11 @@ static int choose_sizes(const Task *t, Workload *w, double *flops, double *grown
     return rc;
 }
 
-int tf32_measure(const TaskCase *c, Tf32Error *out, Error *err)
+static int measure_case(const TaskCase *c, Tf32Error *out, Error *err)
 {
     const Task *t = c->task;
     double flops, grown;
     *out = (Tf32Error){0};
-    if (!t->tf32 || !t->graph) return 0;
     Measured *m = memory_alloc(sizeof *m);
     m->of = *c, m->w = *c->workload;
     m->of.workload = &m->w;
@@ -311,6 +311,31 @@ int tf32_measure(const TaskCase *c, Tf32Error *out, Error *err)
     int rc = measure(m, flops, grown, out, err);
     measured_free(m);
     return rc;
+}
+
+/* A clamp may hide the errors of all elements of the sizes that are measured, and not those of the case's
+ * own: an output without errors has those of inputs WIDER times as large, by that factor. */
+static int measure_hidden(const TaskCase *c, Tf32Error *out, Error *err)
+{
+    TaskCase wide = *c;
+    int hidden = 0, drawn = c->variant == VARIANT_DRAWN;
+    for (int i = 0; i < c->task->n_outputs; i++)
+        hidden |= out->atol[i] == 0 && dtype_is_float(c->task->outputs[i].dtype);
+    if (!hidden || c->variant > VARIANT_SPECIAL || (drawn && c->scale > 1)) return 0;
+    wide.variant = VARIANT_DRAWN;
+    wide.scale = drawn ? c->scale * WIDER : WIDER;
+    Tf32Error more;
+    if (measure_case(&wide, &more, err) || measure_hidden(&wide, &more, err)) return -1;
+    for (int i = 0; i < c->task->n_outputs; i++)
+        if (out->atol[i] == 0) out->atol[i] = more.atol[i] / WIDER, out->rtol[i] = more.rtol[i];
+    return 0;
+}
+
+int tf32_measure(const TaskCase *c, Tf32Error *out, Error *err)
+{
+    *out = (Tf32Error){0};
+    if (!c->task->tf32 || !c->task->graph) return 0;
+    return measure_case(c, out, err) || measure_hidden(c, out, err) ? -1 : 0;
 }
 
 /* Sets rms[i] to that of the output's errors, where it is larger. */

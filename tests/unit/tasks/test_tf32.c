@@ -184,6 +184,28 @@ static void test_tolerances(void **state)
                      "medium");
 }
 
+/* A clamp hides the errors of all elements of a check, and of few at the timed size. */
+static void test_hidden(void **state)
+{
+    (void)state;
+    static const char path[] =
+        "tasks/kernelbench/level2/k2_93_convtranspose2d_add_min_gelu_multiply";
+    Task *t = load(path, NULL), *plain = load(path, "highest");
+    Judged *j = judged_new();
+    for (int i = 0; i < t->n_workloads; i++) {
+        const Workload *w = &t->workloads[i];
+        Tolerance by, float32;
+        if (w->role != ROLE_TIME) continue;
+        const TaskCase c = {t, w, VARIANT_DRAWN, 1, 1}, same = {plain, w, VARIANT_DRAWN, 1, 1};
+        assert_int_equal(judged_listed(j, &c, 0, &by, NULL), 0);
+        assert_int_equal(judged_listed(j, &same, 0, &float32, NULL), 0);
+        assert_true(by.atol > 100 * float32.atol && by.atol < 2e-3); /* elements are of 0.02 */
+    }
+    judged_free(j);
+    task_free(t);
+    task_free(plain);
+}
+
 /* Integers stay exact: one factor has more bits than bfloat16 keeps, and no more than TF32 does. */
 static void test_integers(void **state)
 {
@@ -213,7 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounding), cmocka_unit_test(test_which),
         cmocka_unit_test(test_field),    cmocka_unit_test(test_tolerances),
-        cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_hidden),   cmocka_unit_test(test_integers),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
