@@ -52,10 +52,10 @@ static double registers(const Writer *w)
 
 static Shape shape_of(const Writer *w, const Profile *p)
 {
-    Shape s = {.rows = 1, .columns = size_of(w, w->columns)};
+    Shape s = {.rows = 1, .columns = size_of(w, w->columns) / parts_of(w)};
     if (w->k->has_folds) {
         s.rows = size_of(w, w->k->rows);
-        s.a_thread = ceil(s.columns / parts_of(w) / w->lanes / w->vec);
+        s.a_thread = ceil(s.columns / w->lanes / w->vec);
         s.threads = w->strip >= 0 ? 32 * w->lanes : w->lanes > 32 ? w->lanes : w->block;
         double rows = w->strip >= 0 ? 32 : w->lanes > 32 ? 1 : w->block / w->lanes;
         s.blocks = ceil(s.rows / rows);
@@ -127,7 +127,7 @@ static void count_rest(const Writer *w, const Shape *s, Work *k)
     for (int i = 0; i < w->k->n_roots; i++) {
         int step = w->k->root[i].step;
         double bytes = (double)dtype_size(w->k->nodes->node[w->k->root[i].node].dtype);
-        double n = in_columns(w, step) ? elements : s->rows * parts_of(w);
+        double n = in_columns(w, step) ? elements : s->rows;
         k->dram += n * bytes;
         k->l2 += n * bytes * waste(w, &w->k->root[i].at, bytes);
         k->instructions += n / w->vec;

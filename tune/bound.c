@@ -13,26 +13,45 @@
  * eager PyTorch may take. */
 static const double least_gain = 1.03, unknown = 2.5;
 
+static int has_word(const char *list, const char *word, size_t len)
+{
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        if (n == len && !strncmp(list, word, n)) return 1;
+        list += n;
+        list += strspn(list, ", ");
+    }
+    return 0;
+}
+
 static void add_word(char *list, size_t size, const char *word, size_t len)
 {
     size_t at = strlen(list);
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)(len > 60 ? 60 : len), word);
-    for (const char *p = list; *p;) {
-        size_t n = strcspn(p, ",");
-        if (n == strlen(name) && !strncmp(p, name, n)) return;
-        p += n;
-        p += strspn(p, ", ");
-    }
-    if (at + strlen(name) + 3 < size) snprintf(list + at, size - at, "%s%s", at ? ", " : "", name);
+    if (!has_word(list, word, len) && at + len + 3 < size)
+        snprintf(list + at, size - at, "%s%.*s", at ? ", " : "", (int)len, word);
 }
 
 /* "linear" of "aten.linear.default". */
-static void add_operator(char list[BOUND_CALLS], const PlanStep *s)
+static const char *short_name(const PlanStep *s, size_t *len)
 {
     const char *name = s->op->op->name;
     if (!strncmp(name, "aten.", 5)) name += 5;
-    add_word(list, BOUND_CALLS, name, strcspn(name, "."));
+    *len = strcspn(name, ".");
+    return name;
+}
+
+static void add_operator(char list[BOUND_CALLS], const PlanStep *s)
+{
+    size_t len;
+    const char *name = short_name(s, &len);
+    add_word(list, BOUND_CALLS, name, len);
+}
+
+static void add_line(PlanCost *c, const PlanStep *s)
+{
+    size_t len;
+    const char *name = short_name(s, &len);
+    if (!has_word(c->calls, name, len)) add_word(c->lines, sizeof c->lines, name, len);
 }
 
 /* ---- a library call ---- */
@@ -104,8 +123,10 @@ static int add_op_launches(const Profile *p, const Plan *plan, const PlanOps *o,
         out->line_us += l->library ? 0 : us;
         peaks->by_flops += t.by_flops;
         peaks->by_bytes += t.by_bytes;
-        if (s->op) add_operator(l->library ? out->calls : out->lines, s);
+        if (s->op && l->library) add_operator(out->calls, s);
     }
+    for (int i = 0; i < o->n_launches; i++) /* those of no library call */
+        if (plan->steps[o->launches[i].step].op) add_line(out, &plan->steps[o->launches[i].step]);
     return 0;
 }
 
@@ -165,6 +186,18 @@ static double best_us(const Bound *b, const Estimate *e)
     return us + 1e6 * (e->gpu->launch_s + e->gpu->gap_s * (b->first.launches - 1));
 }
 
+/* Those of eager PyTorch's operators that the generator's plan does not have become kernels. */
+static void find_kernels(Bound *b, const char *list)
+{
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        if (!has_word(b->first.calls, list, n) && !has_word(b->first.lines, list, n))
+            add_word(b->ops, sizeof b->ops, list, n);
+        list += n;
+        list += strspn(list, ", ");
+    }
+}
+
 int bound_find(const Task *t, const char *source, const Estimate *estimate, Bound *out, Error *err)
 {
     const Estimate none = {.gpu = estimate->gpu};
@@ -173,14 +206,8 @@ int bound_find(const Task *t, const char *source, const Estimate *estimate, Boun
     if (plan_cost(t, t->baseline_source, &none, &out->eager, &known, err) ||
         plan_cost(t, source, estimate, &out->first, &out->known, err))
         return -1;
-    for (int i = 0; i < estimate->n; i++) {
-        const char *p = estimate->kernel[i].ops;
-        while (*p) {
-            size_t n = strcspn(p, ",");
-            add_word(out->ops, sizeof out->ops, p, n);
-            p += n + strspn(p + n, ", ");
-        }
-    }
+    find_kernels(out, out->eager.calls);
+    find_kernels(out, out->eager.lines);
     out->eager_us = out->eager.us;
     out->best_us = best_us(out, estimate);
     return 0;

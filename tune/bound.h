@@ -8,7 +8,7 @@
 #include "generate/estimate.h"
 #include "tasks/task.h"
 
-enum { BOUND_CALLS = 200 };
+enum { BOUND_CALLS = 400 };
 
 typedef struct {
     int launches, library; /* and how many of them call a library */

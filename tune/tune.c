@@ -14,7 +14,7 @@
 
 /* RANKED: kernels of the model in the first batch. BATCH: of a round. SAY_S: after which the module is
  * described without a verdict. */
-enum { RANKED = 6, BATCH = 8, BEAM = 3, SAY_S = 6, PATIENCE_S = 600 };
+enum { RANKED = 6, BATCH = 8, BEAM = 3, SAY_S = 4, PATIENCE_S = 600 };
 static const double least_step = 1.005; /* what counts as a rise */
 
 static int is_better(const Tune *t, int a, int b)

@@ -78,7 +78,8 @@ here=(DEVICES=sim:h100 RUNS=runs)
 optimize OP=row.pt2 "${here[@]}" BUDGET=9m
 [ $rc = 0 ] && [ -s runs/row/row/package.json ] && grep -q '^package: runs/row/row$' out
 ok $? "a search ends in a package"
-head -1 err | grep -q 'relu, mul become 1 kernel; a library keeps linear, .* the bound is .* at most'
+head -1 err |
+  grep -q 'relu, group_norm, mul become 1 kernel; a library keeps linear, .* the bound is .* at most'
 ok $? "the first line says what becomes a kernel, what stays a library's, and the bound"
 grep -q 's: 1[.0-9]*x eager, torch.compile was not measured' err; ok $? "a rise is said beside eager"
 head -1 runs/row/search/report.txt | grep -q '^row on sim:h100: 1[.0-9]*x eager'
