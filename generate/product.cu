@@ -17,8 +17,8 @@ __device__ __forceinline__ float element(const Factor &f, long long line, long l
 }
 
 // Tiles of TERMS elements of a line lie in memory as their first halves and then the second ones; elements
-// beyond the line are zeros. One in FAR elements may be so far below its line's largest one that the halves
-// lose bits of it.
+// beyond the line are zeros. One in FAR elements that are no zeros may be so far below its line's largest one
+// that the halves lose bits of it.
 enum { TERMS = 64, FAR = 32 };
 
 __device__ __forceinline__ long long tiles_of(const Factor &f)
@@ -36,21 +36,25 @@ __device__ __forceinline__ float line_scale(unsigned most)
 
 // What a line has to be multiplied by to be itself again, as two numbers, whose products with those of
 // another line are finite. Below zero: halves cannot tell it.
-__device__ __forceinline__ float2 line_factor(unsigned most, float scale, int bad, long long depth)
+__device__ __forceinline__ float2 line_factor(unsigned most, float scale, long long lost)
 {
-    if (most >= 0x7f800000u || bad * (long long)FAR > depth) return make_float2(-1, -1);
+    if (most >= 0x7f800000u || lost > 0) return make_float2(-1, -1);
     const int exponent = 127 - (int)(__float_as_uint(scale) >> 23), half = exponent >> 1;
     return make_float2(__uint_as_float((unsigned)(half + 127) << 23),
                        __uint_as_float((unsigned)(exponent - half + 127) << 23));
 }
 
-__device__ __forceinline__ void halves(float x, float scale, half &first, half &second, int &bad)
+// lost: FAR for each element that loses bits, less one for each that is no zero.
+__device__ __forceinline__ void halves(float x, float scale, half &first, half &second,
+                                       long long &lost)
 {
     const float f = x * scale;
     first = __float2half_rn(f);
     const float rest = f - __half2float(first);
     second = __float2half_rn(rest);
-    bad += fabsf(rest - __half2float(second)) > 0x1p-21f * fabsf(f) || (f == 0 && x != 0);
+    const bool loses =
+        fabsf(rest - __half2float(second)) > 0x1p-21f * fabsf(f) || (f == 0 && x != 0);
+    lost += (loses ? FAR : 0) - (x != 0);
 }
 
 __device__ __forceinline__ unsigned magnitude(float x)
@@ -68,7 +72,7 @@ __device__ __forceinline__ void split_along(const Factor f, long long line, half
                                             float2 *factors)
 {
     __shared__ unsigned shared[32];
-    __shared__ int worse[32];
+    __shared__ long long losses[32];
     const int lane = threadIdx.x % T;
     const long long tiles = tiles_of(f), end = tiles * TERMS;
     const bool inside = line < f.lines,
@@ -76,7 +80,7 @@ __device__ __forceinline__ void split_along(const Factor f, long long line, half
     const float *from = f.p + (inside ? line : 0) * f.step;
     float4 keep[KEEP];
     unsigned most = 0;
-    int bad = 0;
+    long long lost = 0;
     const auto load = [&](long long k) {
         if (quads) return k < f.depth ? *(const float4 *)(from + k) : make_float4(0, 0, 0, 0);
         return make_float4(k < f.depth ? from[k] : 0.f, k + 1 < f.depth ? from[k + 1] : 0.f,
@@ -101,10 +105,10 @@ __device__ __forceinline__ void split_along(const Factor f, long long line, half
     const float scale = line_scale(most);
     const auto put = [&](float4 x, long long k) {
         Halves first, second;
-        halves(x.x, scale, first.v[0], second.v[0], bad);
-        halves(x.y, scale, first.v[1], second.v[1], bad);
-        halves(x.z, scale, first.v[2], second.v[2], bad);
-        halves(x.w, scale, first.v[3], second.v[3], bad);
+        halves(x.x, scale, first.v[0], second.v[0], lost);
+        halves(x.y, scale, first.v[1], second.v[1], lost);
+        halves(x.z, scale, first.v[2], second.v[2], lost);
+        halves(x.w, scale, first.v[3], second.v[3], lost);
         half *at = to + (line * tiles + k / TERMS) * (2 * TERMS) + k % TERMS;
         *(Halves *)at = first;
         *(Halves *)(at + TERMS) = second;
@@ -116,15 +120,15 @@ __device__ __forceinline__ void split_along(const Factor f, long long line, half
     }
     for (long long k = (KEEP * T + lane) * 4; inside && k < end; k += T * 4) put(load(k), k);
 #pragma unroll
-    for (int d = 16; d; d /= 2) bad += __shfl_xor_sync(0xffffffffu, bad, d);
+    for (int d = 16; d; d /= 2) lost += __shfl_xor_sync(0xffffffffu, lost, d);
     if (T > 32) {
-        if (lane % 32 == 0) worse[lane / 32] = bad;
+        if (lane % 32 == 0) losses[lane / 32] = lost;
         __syncthreads();
-        bad = 0;
+        lost = 0;
 #pragma unroll
-        for (int w = 0; w < T / 32; w++) bad += worse[w];
+        for (int w = 0; w < T / 32; w++) lost += losses[w];
     }
-    if (inside && lane == 0) factors[line] = line_factor(most, scale, bad, f.depth);
+    if (inside && lane == 0) factors[line] = line_factor(most, scale, lost);
 }
 
 // The halves of 32 lines, whose elements lie side by side, by 32 warps.
@@ -136,7 +140,7 @@ __device__ __forceinline__ void split_across(const Factor f, long long line, hal
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const long long tiles = tiles_of(f);
     unsigned most = 0;
-    int bad = 0;
+    long long lost = 0;
 #pragma unroll 4
     for (long long k = warp; k < f.depth; k += 32)
         most = max(most, magnitude(element<false>(f, line + lane, k)));
@@ -152,8 +156,8 @@ __device__ __forceinline__ void split_across(const Factor f, long long line, hal
             tile[lane][k + warp] = element<false>(f, line + lane, t * TERMS + k + warp);
         __syncthreads();
         half2 first, second;
-        halves(tile[warp][2 * lane], scale, first.x, second.x, bad);
-        halves(tile[warp][2 * lane + 1], scale, first.y, second.y, bad);
+        halves(tile[warp][2 * lane], scale, first.x, second.x, lost);
+        halves(tile[warp][2 * lane + 1], scale, first.y, second.y, lost);
         half2 *at = (half2 *)(to + ((line + warp) * tiles + t) * (2 * TERMS)) + lane;
         if (line + warp < f.lines) {
             at[0] = first;
@@ -162,9 +166,8 @@ __device__ __forceinline__ void split_across(const Factor f, long long line, hal
         __syncthreads();
     }
 #pragma unroll
-    for (int d = 16; d; d /= 2) bad += __shfl_xor_sync(0xffffffffu, bad, d);
-    if (lane == 0 && line + warp < f.lines)
-        factors[line + warp] = line_factor(most, scale, bad, f.depth);
+    for (int d = 16; d; d /= 2) lost += __shfl_xor_sync(0xffffffffu, lost, d);
+    if (lane == 0 && line + warp < f.lines) factors[line + warp] = line_factor(most, scale, lost);
 }
 
 // A tile of SIDE x SIDE sums is made by two warp groups, from STAGES tiles of both factors in shared memory.
