@@ -127,15 +127,24 @@ static void put_permuted(Plan *p, const char *to, const Node *x, const char *fro
     p->n_lines++;
 }
 
+/* The product that a kept node is, where the plan has a kernel for it. */
+static int is_product(const Plan *p, int node, MatrixProduct *m)
+{
+    if (!p->counted || !product_read(&p->nodes, node, m)) return 0;
+    m->route = product_choose(&p->nodes, m);
+    return m->route != ROUTE_LIBRARY;
+}
+
 /* The name under which an op line reads a node. A buffer has one dimension; a view gives it the node's
  * shape. */
 static const char *shaped_name(Plan *p, int node)
 {
     Node *x = node_at(p, node);
     char text[SIZE_TEXT], dense[GRAPH_NAME];
+    MatrixProduct m;
     if (x->kind == NODE_KEPT && x->last) return x->shaped;
-    if (x->kind == NODE_INPUT || x->kind == NODE_KEPT || x->rank == 1 || is_output(p, node))
-        return x->name;
+    int kept = x->kind == NODE_KEPT && !is_product(p, node, &m);
+    if (x->kind == NODE_INPUT || kept || x->rank == 1 || is_output(p, node)) return x->name;
     if (*x->shaped) return x->shaped;
     snprintf(x->shaped, sizeof x->shaped, "%.50s_shaped", x->name);
     snprintf(dense, sizeof dense, x->last ? "%.50s_dense" : "%.50s_shaped", x->name);
@@ -174,7 +183,8 @@ static const char *need(Plan *p, int value, int node)
     note_use(p, node);
     if (is_line_view(p, value, node)) {
         if (!p->view[value] && put_line(p, v->node)) return NULL;
-        p->view[value] = 1;
+        const GraphCall *c = &p->nodes.sizes->bound[0]->calls[v->node];
+        for (int i = 0; i < c->call.n_results; i++) p->view[p->nodes.graph->first[v->node] + i] = 1;
         return p->nodes.graph->name[value];
     }
     store(p, node);
@@ -278,14 +288,6 @@ static int put_line(Plan *p, int line)
 /* ---- products ---- */
 
 static int put_buffer(Plan *p, int node);
-
-/* The product that a kept node is, where the plan has a kernel for it. */
-static int is_product(const Plan *p, int node, MatrixProduct *m)
-{
-    if (!p->counted || !product_read(&p->nodes, node, m)) return 0;
-    m->route = product_choose(&p->nodes, m);
-    return m->route != ROUTE_LIBRARY;
-}
 
 /* The kernel of a product, and of what follows it in k. */
 static int put_product(Plan *p, const MatrixProduct *m, Kernel *k, int step)
