@@ -8,7 +8,7 @@
  * does OWN where its tiles fill the multiprocessors; either one moves BYTES. */
 static const double library_rate = 5e13, own_rate = 1.75e14, bytes_rate = 3.5e12, launches = 8e-6,
                     enough = 0.75;
-enum { SMS = 132, SIDE = 128 };
+enum { SMS = 132, SIDE = 128, LEAST_DEPTH = 512 };
 /* The library reads the right factor of few rows at half of that rate; a block takes 64 columns. */
 enum { FEW_ROWS = 16, MANY_COLUMNS = 64 * SMS / 2 };
 static const double most_bytes = 1.6e9; /* of a plan's buffers, on a simulator */
@@ -100,7 +100,7 @@ static double own_time(const MatrixProduct *m, double *library)
 static int is_worth_it(const MatrixProduct *m)
 {
     double library, own = own_time(m, &library);
-    return own < enough * library;
+    return m->count[PRODUCT_DEPTH].at[0] >= LEAST_DEPTH && own < enough * library;
 }
 
 /* The right factor of few rows is read once for each group of them. */

@@ -19,7 +19,8 @@ __device__ __forceinline__ float element(const Factor &f, long long line, long l
 // Tiles of TERMS elements of a line lie in memory as their first halves and then the second ones; elements
 // beyond the line are zeros. One in FAR elements that are no zeros may be so far below its line's largest one
 // that the halves lose bits of it.
-enum { TERMS = 64, FAR = 32 };
+// Sums of at most SHORT terms are made in float32, since few terms do not even out what the halves round.
+enum { TERMS = 64, FAR = 32, SHORT = 48 };
 
 __device__ __forceinline__ long long tiles_of(const Factor &f)
 {
@@ -326,7 +327,7 @@ __device__ __forceinline__ void product(const Factor a, const Factor b, const Sp
     float sum[64];
 #pragma unroll
     for (int i = 0; i < 64; i++) sum[i] = 0;
-    const int exact = __syncthreads_or(exactly);
+    const int exact = __syncthreads_or(exactly || a.depth <= SHORT);
     if (exact)
         add_exactly<AK, BK>(sum, a, b, top, left);
     else

@@ -121,7 +121,7 @@ void size_choose(const Derivation *v, Sizes *s, int axis, size_t first)
 {
     static const int primes[] = {97,  113, 139, 167, 193, 227, 257, 283, 311,
                                  337, 367, 397, 431, 461, 491, 521, 29,  53};
-    static const int times[] = {1, 2, 4, 8, 16, 32, 64, 3, 5, 6, 10, 12, 7};
+    static const int times[] = {1, 2, 4, 8, 16, 32, 64, 3, 5, 6, 10, 12, 7, 128, 256, 512};
     int64_t own = s->at[axis];
     size_t n_primes = sizeof primes / sizeof *primes;
     for (size_t k = 0; k < sizeof times / sizeof *times; k++)
