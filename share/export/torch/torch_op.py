@@ -398,7 +398,8 @@ def _call_with_lines(package, segments, memory, axes, device):
                 run_line(segment, values, axes)
             else:
                 at = [0] * len(segment.slots)
-                for name in segment.names:
+                for name in segment.names:  # an operator's result may have channels last
+                    values[name] = values[name].contiguous()
                     at[segment.slots[name]] = values[name].data_ptr()
                 segment.run(at, stream)
         return package._result([values[n].contiguous() for n in package.out_names])
