@@ -60,6 +60,8 @@ POINT(f_or, (double)((int64_t)a | (int64_t)b))
 POINT(f_xor, (double)((int64_t)a ^ (int64_t)b))
 POINT(f_shift_left, (double)((int64_t)a << (int64_t)b))
 POINT(f_shift_right, (double)((int64_t)a >> (int64_t)b))
+POINT(f_shift_left_by, b<0 || b> 63 ? 0 : (double)(int64_t)((uint64_t)(int64_t)a << (int64_t)b))
+POINT(f_shift_right_by, (double)((int64_t)a >> (b < 0 || b > 63 ? 63 : (int64_t)b)))
 POINT(f_eq_tensor, a == b)
 POINT(f_ne_tensor, a != b)
 POINT(f_lt_tensor, a < b)
@@ -109,6 +111,14 @@ static int infer_shift(OpCall *c, Error *err)
     return infer_bits(c, err);
 }
 
+/* By amounts that a tensor has. */
+static int infer_shift_by(OpCall *c, Error *err)
+{
+    if (op_tensor(c, 0)->dtype == DTYPE_B8)
+        return error_set(err, ERROR_UNSUPPORTED, "a shift of bool is not supported");
+    return infer_bits(c, err);
+}
+
 #define ROW(aten, ...) POINTWISE("aten." aten, __VA_ARGS__)
 #define BINARY "Operand self, Operand other"
 #define TENSORS "Tensor self, Tensor other"
@@ -123,12 +133,16 @@ static int infer_shift(OpCall *c, Error *err)
     BITS(aten ".Tensor", TENSORS, infer_bits, function, text), \
         BITS(aten ".Scalar", WITH_SCALAR, infer_bits, function, text)
 #define SHIFT(aten, function, text) BITS(aten, WITH_SCALAR, infer_shift, function, text)
+#define SHIFT_BY(aten, function, text) BITS(aten, TENSORS, infer_shift_by, function, text)
 #define WITH_SCALAR "Tensor self, Scalar other"
 #define AND_TEXT "(long long)a & (long long)b"
 #define OR_TEXT "(long long)a | (long long)b"
 #define XOR_TEXT "(long long)a ^ (long long)b"
 #define LEFT_TEXT "(long long)a << (int)b"
 #define RIGHT_TEXT "(long long)a >> (int)b"
+/* By too many bits nothing or the sign is left. */
+#define LEFT_BY_TEXT "b < 0 || b > 63 ? 0 : (long long)((unsigned long long)a << (int)b)"
+#define RIGHT_BY_TEXT "(long long)a >> (b < 0 || b > 63 ? 63 : (int)b)"
 /* A factor of 1.0f makes whole numbers floating-point ones, of which fmod is not ambiguous. */
 #define FMOD_TEXT(b) "fmod(a, 1.0f * " b ")"
 #define REMAINDER_TEXT(b) \
@@ -265,6 +279,10 @@ static const Op table[] = {
     SHIFT("bitwise_right_shift.Tensor_Scalar", f_shift_right, RIGHT_TEXT),
     SHIFT("__lshift__.Scalar", f_shift_left, LEFT_TEXT),
     SHIFT("__rshift__.Scalar", f_shift_right, RIGHT_TEXT),
+    SHIFT_BY("bitwise_left_shift.Tensor", f_shift_left_by, LEFT_BY_TEXT),
+    SHIFT_BY("bitwise_right_shift.Tensor", f_shift_right_by, RIGHT_BY_TEXT),
+    SHIFT_BY("__lshift__.Tensor", f_shift_left_by, LEFT_BY_TEXT),
+    SHIFT_BY("__rshift__.Tensor", f_shift_right_by, RIGHT_BY_TEXT),
     ROW("logical_not.default", "Tensor self", f_logical_not, "a == 0", 1, RESULT_BOOL, NULL, 0),
     {"aten.bitwise_not.default", "Tensor self", infer_bitwise_not, pointwise_reference,
      pointwise_plain, pointwise_cost, 0, &bitwise_not, NULL, &pointwise_elements},

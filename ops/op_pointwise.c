@@ -147,11 +147,13 @@ static void open_sources(const OpCall *c, const double *const *in, Sources *s)
     walk_open(&s->walk, y->rank, y->size, (const int64_t(*)[OP_MAX_RANK])step, MAX_OPERANDS);
 }
 
-/* Small integers wrap. */
+/* Integers of less than 64 bits wrap. */
 static void wrap(const OpCall *c, double *y, int64_t n)
 {
     Dtype d = c->result[0].dtype;
     for (int64_t i = 0; dtype_is_small(d) && i < n; i++) y[i] = dtype_rounded(d, y[i]);
+    for (int64_t i = 0; d == DTYPE_I32 && i < n; i++)
+        if (fabs(y[i]) > INT32_MAX && fabs(y[i]) < 0x1p63) y[i] = (double)(int32_t)(int64_t)y[i];
 }
 
 int pointwise_reference(const OpCall *c, const double *const *in, double *const *out, Error *err)

@@ -34,6 +34,8 @@ def tensor(spec):
     x = raw = [bits(spec["seed"], i) for i in range(extent)]
     if draw.startswith("index"):
         x = torch.tensor([b % int(draw[6:]) for b in x])
+    elif draw.startswith("steps"):
+        x = torch.arange(extent) * int(draw[6:])
     else:
         x = torch.tensor([b * 2.0**-22 - 2 for b in x], dtype=torch.float64)
     if draw == "special":

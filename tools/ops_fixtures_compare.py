@@ -67,6 +67,11 @@ def whole(r):
     return [either(r, a, draw), either(r, broadcast(r, a), draw)], {}
 
 
+def shift_by(r):
+    a = shape(r)
+    return [either(r, a, "index 99"), either(r, broadcast(r, a), "index 70")], {}
+
+
 whole_scalar = lambda r: ([either(r, shape(r), "index 9"), r.randint(0, 5)], {})
 def rounded(r):
     args, kwargs = binary(draw="positive")(r)
@@ -122,6 +127,8 @@ EXACT = {
     **{n + ".Tensor": whole for n in "bitwise_and bitwise_or bitwise_xor __and__ __or__ __xor__".split()},
     **{n + ".Scalar": whole_scalar
        for n in "bitwise_and bitwise_or bitwise_xor __and__ __or__ __xor__ __lshift__ __rshift__".split()},
+    **{n + ".Tensor": shift_by
+       for n in "bitwise_left_shift bitwise_right_shift __lshift__ __rshift__".split()},
     "bitwise_left_shift.Tensor_Scalar": whole_scalar,
     "bitwise_right_shift.Tensor_Scalar": whole_scalar,
     "fill_.Scalar": need(unary(), number),

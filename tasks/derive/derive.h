@@ -40,6 +40,7 @@ typedef struct {
     const char *description; /* NULL: the places where it stands, "dimension 0 of x" */
     int64_t size;            /* the module's own */
     int64_t low, high;       /* what the module allows, both included. 0: 1; 2^31 - 1 */
+    int one; /* low is 2, and 1 may be allowed, too: one check workload has it then */
 } DraftAxis;
 
 typedef struct {

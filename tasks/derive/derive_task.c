@@ -20,6 +20,7 @@
 #include "tasks/derive/sizes.h"
 #include "tasks/derive/task_text.h"
 #include "tasks/derive/tolerances.h"
+#include "tasks/derive/trial.h"
 
 enum { PATH_BYTES = 4096, MORE_WORK = 16, WIDER = 8, ATTEMPTS = 3, CALMER = 8 };
 /* How sizes and draws are chosen. Where small sizes say nothing, larger ones and wider draws may (a clamp
@@ -128,6 +129,46 @@ static int choose_small(const Derivation *v, Description *d, const DescribedWork
     return 0;
 }
 
+/* Axes that may be 1 have at least so much. */
+static void limit_ones(Derivation *v, int64_t low)
+{
+    for (int i = 0; i < v->draft.n_axes; i++)
+        if (v->axes[i].one) v->axes[i].low = low;
+}
+
+/* Does the graph give finite results at these sizes? */
+static int runs_at(const Derivation *v, const Sizes *s)
+{
+    Trial t;
+    if (trial_open(&t, v, s, 1, NULL, NULL)) return 0;
+    int holds = !trial_run(&t, NULL, NULL);
+    for (int i = 0; i < t.n_outputs && holds; i++) {
+        int64_t n = op_elements(&t.b->values[v->graph->output[i]].tensor);
+        for (int64_t k = 0; k < n && holds; k++) holds = isfinite(t.out[i][k]);
+    }
+    trial_close(&t);
+    return holds;
+}
+
+/* A first check workload as the smallest one, with ones where they are allowed. */
+static void add_ones(Derivation *v, Description *d)
+{
+    Sizes ones = d->at[0].sizes;
+    int any = 0;
+    for (int i = 0; i < v->draft.n_axes; i++)
+        if (v->axes[i].one) ones.at[i] = any = 1;
+    if (!any || d->n == TASK_MAX_WORKLOADS) return;
+    limit_ones(v, 1);
+    if (!runs_at(v, &ones)) {
+        limit_ones(v, 2);
+        return;
+    }
+    description_add(d, ROLE_CHECK, &ones);
+    DescribedWorkload first = d->at[d->n - 1];
+    memmove(d->at + 1, d->at, (size_t)(d->n - 1) * sizeof *d->at);
+    d->at[0] = first;
+}
+
 static int choose_sizes(Derivation *v, Description *d, int way, Sizes *deep, Error *err)
 {
     Sizes checks[SIZES_CHECKS], all[SIZES_CHECKS + 2 * TASK_MAX_TIMED + 1];
@@ -150,7 +191,9 @@ static int choose_sizes(Derivation *v, Description *d, int way, Sizes *deep, Err
     exponential_deepen(v, time, deep);
     for (int i = 0; i < d->n; i++) all[i] = d->at[i].sizes;
     all[d->n] = *deep;
-    return draws_choose(v, all, d->n + 1, err) || exponential_calm(v, time, err) ? -1 : 0;
+    if (draws_choose(v, all, d->n + 1, err) || exponential_calm(v, time, err)) return -1;
+    add_ones(v, d);
+    return 0;
 }
 
 /* ---- finite results ---- */
@@ -247,6 +290,7 @@ static int describe(Derivation *v, Description *d, int way, Error *err)
     for (int i = 0; i < v->draft.n_inputs && way == WIDELY; i++)
         if (v->inputs[i].draw == DRAW_NORMAL && !v->inputs[i].parameter)
             v->inputs[i].draw = DRAW_MIXED;
+    limit_ones(v, 2);
     if (choose_sizes(v, d, way, &deep, err) || algebra_extremes(v, d, err)) return -1;
     int hopeless = calibrate_finite(v, d, &deep, way, err);
     if (hopeless) return hopeless < 0 ? -1 : TELLS_NOTHING;

@@ -74,7 +74,7 @@ void shapes_allow_one(Derivation *v)
             const DraftSize *size = &v->draft.shapes[i].sizes[k];
             int axis = axis_of(v, size);
             if (axis >= 0 && size->size == 1 && v->axes[axis].low == LEAST_FREE)
-                v->axes[axis].low = 1;
+                v->axes[axis].low = 1, v->axes[axis].one = 0;
         }
 }
 

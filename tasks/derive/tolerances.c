@@ -356,6 +356,20 @@ static void pool(const Task *t, Description *d)
     }
 }
 
+/* The timed workload has no less than what is measured at its own sizes: coordinates of a resized image err
+ * with the image's size, which no sum shows. */
+static void floor_measured(const Task *t, Description *d)
+{
+    for (int i = 0; i < d->n; i++)
+        for (int j = 0; j < d->n && d->at[i].role == ROLE_TIME; j++) {
+            const DescribedWorkload *w = &d->at[j];
+            if (w->role == ROLE_TIME || memcmp(&w->sizes, &d->at[i].sizes, sizeof w->sizes))
+                continue;
+            for (int k = 0; k < t->n_outputs * ATOL_CASES; k++)
+                d->at[i].atol[k] = fmax(d->at[i].atol[k], w->atol[k]);
+        }
+}
+
 /* The timed workloads behind the first, each where its own sums are long. */
 static int add_other_timed(Measurements *all, const Derivation *v, DescribedWorkload *to,
                            Error *err)
@@ -395,6 +409,7 @@ static int measure(const Derivation *v, Description *d, Measurements *all, int d
     pool(all->t, d);
     for (int i = 0; i < d->n; i++)
         if (d->at[i].role == ROLE_TIME && measure_whole(all, v, &d->at[i], err)) return -1;
+    floor_measured(all->t, d);
     return 0;
 }
 

@@ -61,6 +61,15 @@ static int fill_shape(Program *p, Parts *parts, const char *name, DraftTensor *t
     return 0;
 }
 
+/* An argument whose example has no negative element, as distances, weights and probabilities have none. */
+static int is_not_negative(const ProgramInput *x)
+{
+    double min, max;
+    return x->kind == INPUT_ARGUMENT && x->dtype < DTYPES && dtype_is_float(x->dtype) &&
+           !statistic(x->notes, "min", &min) && !statistic(x->notes, "max", &max) && min >= 0 &&
+           max > min;
+}
+
 /* Floats of which each is 0 or 1, as their mean and deviation show. */
 static int is_mask(const json_t *notes)
 {
@@ -85,7 +94,8 @@ static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInp
     if (fill_shape(p, parts, x->placeholder, t, err))
         return error_prefix(err, "input %.80s", x->name);
     if (x->kind != INPUT_ARGUMENT) t->parameter = x->name;
-    t->has_statistics = x->kind != INPUT_ARGUMENT && !statistic(x->notes, "mean", &t->mean) &&
+    int recorded = x->kind != INPUT_ARGUMENT || (p->recorded && is_not_negative(x));
+    t->has_statistics = recorded && !statistic(x->notes, "mean", &t->mean) &&
                         !statistic(x->notes, "std", &t->std) &&
                         !statistic(x->notes, "min", &t->min) &&
                         !statistic(x->notes, "max", &t->max);
@@ -124,8 +134,8 @@ static void fill_axes(Program *p, Parts *parts)
     for (int i = 0; i < p->symbols.n; i++) {
         const Symbol *s = &p->symbols.list[i];
         if (s->pinned || s->same || !is_used(parts, s->axis)) continue;
-        parts->axes[parts->draft.n_axes++] =
-            (DraftAxis){.name = s->axis, .size = s->own, .low = s->low, .high = s->high};
+        parts->axes[parts->draft.n_axes++] = (DraftAxis){
+            .name = s->axis, .size = s->own, .low = s->low, .high = s->high, .one = s->one};
     }
 }
 
@@ -261,6 +271,7 @@ static void cut_says(Parts *parts, const ImportOptions *o, const Cut *cut)
                  cut->behind ? "begins behind" : "ends before");
 }
 
+/* 1: the graph is followed, and no task is derived of it at these sizes. */
 static int import_program(Program *p, const ImportOptions *o, char **text, Error *err)
 {
     Lines l;
@@ -278,23 +289,76 @@ static int import_program(Program *p, const ImportOptions *o, char **text, Error
                            .heldout = o->heldout};
     if (is_part(p, &l)) cut_says(parts, o, &l.cut);
     int rc = lines_check(p, &l, err) || fill(p, &l, parts, err) ? -1 : 0;
-    if (!rc && derive_task(&parts->draft, text, err)) rc = place_line(&l, err);
+    if (!rc && derive_task(&parts->draft, text, err)) rc = (place_line(&l, err), 1);
     parts_release(parts);
     free(parts);
     lines_release(&l);
     return rc;
 }
 
+/* The first dimension of an argument. */
+static void mark_batches(Program *p)
+{
+    for (int i = 0; i < p->n_inputs; i++) {
+        const ProgramInput *x = &p->inputs[i];
+        if (x->kind != INPUT_ARGUMENT || !x->rank || x->size[0].n != 1) continue;
+        const SymNode *d = &x->size[0].node[0];
+        Symbol *s = d->kind == SYM_SYMBOL ? &p->symbols.list[d->a] : NULL;
+        if (s && s->low == 2) s->one = 1;
+    }
+}
+
+/* What one try of an import changes: sizes are those of the example alone; contents are those of the example
+ * where it has no negative element. */
+typedef struct {
+    int fixed, recorded;
+} Try;
+
+/* 1: no task is derived, *text is NULL, or it is degenerate. */
+static int import_try(const Archive *a, Try how, const ImportOptions *o, char **text, Error *err)
+{
+    Program p;
+    int rc = program_read(a->program.data, a->program.len, a->notes.len ? a->notes.data : NULL,
+                          a->notes.len, &p, err);
+    if (rc) return -1;
+    *text = NULL;
+    mark_batches(&p);
+    for (int i = 0; i < p.n_inputs && how.recorded; i++)
+        p.recorded |= is_not_negative(&p.inputs[i]);
+    for (int i = 0; i < p.symbols.n && how.fixed; i++) p.symbols.list[i].pinned = 1;
+    rc = p.recorded == how.recorded ? import_program(&p, o, text, err) : 1;
+    if (!rc && strstr(*text, "\"degenerate\": \"")) rc = 1;
+    program_release(&p);
+    return rc;
+}
+
+/* A degenerate task may be one for its contents alone. */
+static int import_tries(const Archive *a, const ImportOptions *o, char **text, Error *err)
+{
+    static const Try others[] = {{0, 1}, {1, 0}, {1, 1}};
+    int rc = import_try(a, (Try){0, 0}, o, text, err);
+    char *degenerate = rc == 1 ? *text : NULL;
+    Error first = *err, other;
+    for (int k = 0; rc == 1 && k < (degenerate ? 1 : 3); k++) {
+        rc = import_try(a, others[k], o, text, &other);
+        if (rc == 1) free(*text);
+        if (!rc && others[k].fixed)
+            log_warn("%s: the task has the sizes of the example alone", first.text);
+    }
+    *err = first;
+    if (rc && degenerate) {
+        *text = degenerate;
+        return 0;
+    }
+    free(degenerate);
+    return rc;
+}
+
 int import_file(const char *path, const ImportOptions *o, char **text, Error *err)
 {
     Archive a;
-    Program p;
     if (archive_read(path, &a, err)) return -1;
-    int rc = program_read(a.program.data, a.program.len, a.notes.len ? a.notes.data : NULL,
-                          a.notes.len, &p, err);
+    int rc = import_tries(&a, o, text, err);
     archive_release(&a);
-    if (rc) return error_prefix(err, "%s", path);
-    rc = import_program(&p, o, text, err);
-    program_release(&p);
     return rc ? error_prefix(err, "%s", path) : 0;
 }

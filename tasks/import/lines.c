@@ -135,13 +135,14 @@ void lines_add(Lines *l, char *text, const json_t *node)
 typedef struct {
     Writer *w;
     Buffer *text;
-    int n;
+    int n, most;
 } Results;
 
 static int write_result(void *ctx, const char *name)
 {
     Results *r = ctx;
     char chosen[GRAPH_NAME];
+    if (r->n == r->most) return 0;
     if (json_object_get(r->w->out->names, name))
         return error_set(r->w->err, ERROR_CORRUPT, "two nodes give the tensor %.80s", name);
     names_choose(r->w->out->taken, name, chosen, sizeof chosen);
@@ -190,12 +191,16 @@ static int write_arguments(Writer *w, const json_t *node, Buffer *text)
 static int write_operator(Writer *w, const json_t *node, const char *op)
 {
     Buffer text, arguments;
-    Results r = {w, &text, 0};
+    int is_bags = !strncmp(op, "aten.embedding_bag.", strlen("aten.embedding_bag."));
+    Results r = {w, &text, 0, is_bags ? 1 : OP_MAX_RESULTS};
     size_t len = strlen(op), tail = strlen(".default");
     if (len > tail && !strcmp(op + len - tail, ".default")) len -= tail;
     buffer_init(&text, OP_LINE_MAX);
     buffer_init(&arguments, OP_LINE_MAX);
-    int rc = write_arguments(w, node, &arguments) || each_result(node, write_result, &r) ? -1 : 0;
+    int rc = (is_bags && rewrite_bags(w, node)) || write_arguments(w, node, &arguments) ||
+                     each_result(node, write_result, &r)
+                 ? -1
+                 : 0;
     buffer_printf(&text, " = %.*s(%s)", (int)len, op, arguments.data);
     if (!rc && (text.full || arguments.full))
         rc = error_set(w->err, ERROR_LIMIT, "its arguments take more than %d bytes", OP_LINE_MAX);

@@ -221,6 +221,37 @@ static int write_einsum(Writer *w, const json_t *node, const json_t *list, const
     return 0;
 }
 
+/* ---- bags ---- */
+
+/* Of four results a module takes the first. Where bags begin is not drawn: an input that says so is
+ * refused. */
+int rewrite_bags(Writer *w, const json_t *node)
+{
+    const char *offsets = rewrite_tensor(node, 2);
+    json_t *outputs = json_object_get(node, "outputs"), *other;
+    size_t i;
+    for (int k = 0; k < w->p->n_inputs && offsets; k++)
+        if (!strcmp(w->p->inputs[k].placeholder, offsets))
+            return error_set(
+                w->err, ERROR_UNSUPPORTED,
+                "the offsets are an input, whose contents decide where bags begin; give the bags "
+                "as rows");
+    json_array_foreach(outputs, i, other)
+    {
+        const char *name =
+            json_string_value(json_object_get(json_object_get(other, "as_tensor"), "name"));
+        json_t *reader;
+        size_t k;
+        json_array_foreach((json_t *)w->p->nodes, k, reader)
+        {
+            if (i && name && program_mentions(json_object_get(reader, "inputs"), name))
+                return error_set(w->err, ERROR_UNSUPPORTED,
+                                 "its result %zu is used, of which Quern has the first", i);
+        }
+    }
+    return 0;
+}
+
 int rewrite_call(Writer *w, const json_t *node, const char *op, const char *result)
 {
     const json_t *first = json_object_get(rewrite_argument(node, 0), "as_tensors"),

@@ -27,4 +27,8 @@ int rewrite_cell(Writer *w, const json_t *node, const char *op);
 const json_t *rewrite_argument(const json_t *node, size_t i);
 const char *rewrite_tensor(const json_t *node, size_t i);
 
+/* Of a bag of embeddings only the first result is written; refuses one whose other results are used, or whose
+ * offsets are an input. */
+int rewrite_bags(Writer *w, const json_t *node);
+
 #endif

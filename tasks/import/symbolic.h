@@ -57,6 +57,7 @@ typedef struct {
     int64_t own, low, high; /* the module's own size, and what the module allows */
     int known;              /* own is known */
     int pinned;
+    int one;               /* a batch, which may be 1, too, where PyTorch reasons about 2 or more */
     struct Symbolic *same; /* it is this expression over other symbols; NULL: it is free */
 } Symbol;
 

@@ -49,6 +49,17 @@ return x * 2'
 refused branch 'line 4 (`if x.sum() > 0:`): .*contents of a tensor decide'
 module item <<<'return x * x.sum().item()'
 refused item 'contents of a tensor decide'
+module cut <<<'y = torch.relu(x) * 2 + 1
+n = int((x[:, 0] > 0).sum().item())
+return y[:n].softmax(0)'
+imported cut 'aten.relu(x)'
+grep -q '^export: note: cut.py, line 5 (`n = .*contents of a tensor decide.*: the task ends' err2 &&
+    grep -q '"cut"' tasks/cut/task.json && ! grep -q softmax tasks/cut/task.json
+ok $? "a task ends before .item()"
+inputs='torch.randint(-9, 9, (6, 8), dtype=torch.int8), torch.rand(8, 8).to(torch.float8_e4m3fn)' \
+    module small <<<'return x.float() @ w.to(torch.float32)'
+sed -i 's/def forward(self, x)/def forward(self, x, w)/' small.py
+imported small '"float8_e4m3fn"'
 not_imported() { # NAME WORDS
     export_it "$1"; run quern-import "$1.pt2" -o tasks; [ $rc = 1 ] && grep -q -- "$2" err
     ok $? "not imported: $1"

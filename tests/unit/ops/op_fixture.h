@@ -44,7 +44,7 @@ static inline uint64_t fixture_bits(uint64_t seed, uint64_t i)
 }
 
 /* "any": [-2, 2); "special": the same, and NaN, infinities and 0; "positive": [0.125, 2.125];
- * "unit": [0, 1); "mask": 0 or 1; "index N": an integer below N. */
+ * "unit": [0, 1); "mask": 0 or 1; "index N": an integer below N; "steps N": N, 2 N ... from 0 on. */
 static inline double fixture_drawn(const char *draw, uint64_t seed, uint64_t i)
 {
     uint64_t bits = fixture_bits(seed, i);
@@ -55,6 +55,7 @@ static inline double fixture_drawn(const char *draw, uint64_t seed, uint64_t i)
     if (!strcmp(draw, "special"))
         return bits % 8 < 4 ? (double[]){NAN, INFINITY, -INFINITY, 0}[bits % 8] : x;
     if (!strncmp(draw, "index ", 6)) return (double)(bits % strtoull(draw + 6, NULL, 10));
+    if (!strncmp(draw, "steps ", 6)) return (double)(i * strtoull(draw + 6, NULL, 10));
     assert_string_equal(draw, "any");
     return x;
 }
@@ -101,9 +102,10 @@ static inline int64_t fixture_tensor(FixtureCase *f, const json_t *j)
     t.offset = json_integer_value(json_object_get(j, "offset"));
     const char *draw = json_string_value(json_object_get(j, "draw"));
     if (!draw) draw = "any";
-    t.dtype = fixture_dtype(json_object_get(j, "dtype"), !strcmp(draw, "mask")        ? "bool"
-                                                         : !strncmp(draw, "index", 5) ? "int64"
-                                                                                      : "float64");
+    int whole = !strncmp(draw, "index", 5) || !strncmp(draw, "steps", 5);
+    t.dtype = fixture_dtype(json_object_get(j, "dtype"), !strcmp(draw, "mask") ? "bool"
+                                                         : whole               ? "int64"
+                                                                               : "float64");
     uint64_t seed = (uint64_t)json_integer_value(json_object_get(j, "seed"));
     int k = op_call_tensor(&f->call, &t, &err);
     if (k < 0) fail_msg("%s", err.text);
