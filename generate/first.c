@@ -11,7 +11,8 @@
 #include "generate/layout.h"
 #include "generate/product.h"
 
-enum { MOST_KERNELS = 512, SOURCE_MAX = 250 * 1024 };
+/* In a graph of MANY_NODES kernels repeat, and have parameters of the same names. */
+enum { MANY_NODES = 60, MOST_KERNELS = 2048, SOURCE_MAX = 250 * 1024 };
 
 typedef struct {
     Nodes nodes;
@@ -479,6 +480,7 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
     if (nodes_read(&p->nodes, sizes, p->err)) return -1;
     layout_nodes(&p->nodes);
     p->nodes.genes = genes;
+    p->nodes.plain_names = g->n_nodes > MANY_NODES;
     buffer_init(&p->plan, SOURCE_MAX);
     buffer_init(&p->source, SOURCE_MAX);
     p->text = (KernelText){.plan = &p->plan, .source = &p->source, .estimate = p->estimate};
@@ -506,6 +508,8 @@ static void close_plan(Plan *p)
     if (p->nodes.graph) nodes_free(&p->nodes);
     buffer_release(&p->plan);
     buffer_release(&p->source);
+    for (int i = 0; i < p->text.n_seen; i++) free(p->text.seen[i].text);
+    free(p->text.seen);
     free(p->view);
     free(p->done);
     free(p->kernels);

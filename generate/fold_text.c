@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const combine[] = {"a + b", "b > a || b != b ? b : a", "b < a || b != b ? b : a",
-                                      "a * b"};
+static const char *const combine[] = {"a + b", "larger(a, b)", "smaller(a, b)", "a * b"};
 static const char *const start[] = {"0", "-INFINITY", "INFINITY", "1"};
 
 static Fold fold_of(const Writer *w, int step)
@@ -57,9 +56,9 @@ void fold_put_element(Writer *w, int step, int batch, const char *indent)
     }
     buffer_printf(&w->body, "%ss%d = ", indent, step);
     for (const char *text = combine[fold_of(w, step)]; *text; text++)
-        if (*text == 'a')
+        if (!strncmp(text, "a ", 2) || !strncmp(text, "a,", 2))
             buffer_printf(&w->body, "s%d", step);
-        else if (*text == 'b')
+        else if (!strcmp(text, "b") || !strcmp(text, "b)"))
             writer_value(w, w->k->step[step].arg[0], writer_type(w, step));
         else
             buffer_append(&w->body, text, 1);
@@ -90,13 +89,18 @@ void fold_put_taken(Writer *w, const Pass *p, int n, const char *indent)
 static void put_start(Writer *w, int step)
 {
     if (state_of(w, step) != step) return;
+    if (fold_of(w, step) != FOLD_SUM && fold_of(w, step) != FOLD_PROD) writer_help(w, HELP_ORDER);
     if (is_struct(fold_of(w, step))) {
         writer_help(w, fold_of(w, step) == FOLD_EXPSUM ? HELP_PEAK : HELP_MOMENTS);
         buffer_printf(&w->body, "    %s s%d;\n", struct_type(w, step), step);
         return;
     }
-    buffer_printf(&w->body, "    %s s%d = %s;\n", writer_type(w, step), step,
-                  start[fold_of(w, step)]);
+    const char *from = start[fold_of(w, step)];
+    if (!strcmp(writer_type(w, step), "long long"))
+        from = fold_of(w, step) == FOLD_MAX   ? "-9223372036854775807LL - 1"
+               : fold_of(w, step) == FOLD_MIN ? "9223372036854775807LL"
+                                              : from;
+    buffer_printf(&w->body, "    %s s%d = %s;\n", writer_type(w, step), step, from);
 }
 
 /* The fold over the threads' states, or its member of another fold's. */

@@ -37,16 +37,37 @@ __device__ __forceinline__ Moments<T> take(Moments<T> s, const T (&x)[N])
     return join(s, Moments<T>{T(N), mean, spread});
 }
 
+//@ order
+// The larger and the smaller one; what is no number wins.
+template <typename T> __device__ __forceinline__ T larger(T a, T b)
+{
+    return b > a || b != b ? b : a;
+}
+
+template <typename T> __device__ __forceinline__ T smaller(T a, T b)
+{
+    return b < a || b != b ? b : a;
+}
+
+__device__ __forceinline__ float larger(float a, float b)
+{
+    float y;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+
+__device__ __forceinline__ float smaller(float a, float b)
+{
+    float y;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+
 //@ peak
 // The largest of some numbers, and the sum of exp(x - it). Where all are -INFINITY the sum is 0.
 template <typename T> struct Peak {
     T most = -INFINITY, sum = 0;
 };
-
-template <typename T> __device__ __forceinline__ T larger(T a, T b)
-{
-    return b > a || b != b ? b : a;
-}
 
 template <typename T> __device__ __forceinline__ Peak<T> join(Peak<T> a, Peak<T> b)
 {

@@ -79,23 +79,35 @@ int index_write(const IndexScope *s, const Index *a, Buffer *out, Error *err)
         buffer_printf(out, " * %s", name);
     }
     if (!size_is(a->plus, 0)) {
-        const char *name = s->size(s->of, a->plus, err);
+        int minus = size_less(a->plus, size_number(0)) && terms;
+        const char *name =
+            s->size(s->of, minus ? size_times(a->plus, size_number(-1)) : a->plus, err);
         if (!name) return -1;
-        buffer_printf(out, "%s%s", terms++ ? " + " : between, name);
+        buffer_printf(out, "%s%s", minus ? " - " : terms ? " + " : between, name);
+        terms++;
     }
     if (*a->text) buffer_printf(out, "%s%s", terms++ ? " + " : between, a->text);
     buffer_puts(out, out->len == start ? "0" : ")");
     return 0;
 }
 
-/* The largest value that the terms of axes in `mask` have together. */
-static Size reach(const IndexScope *s, const Index *a, unsigned mask)
+/* The largest value that the terms of axes in `mask` have together, and the smallest one. */
+static Size reach(const IndexScope *s, const Index *a, unsigned mask, int least)
 {
     Size most = size_number(0), minus = size_number(-1);
     for (int i = 0; i < s->axes->n; i++)
-        if (mask >> i & 1)
+        if (mask >> i & 1 && size_less(a->by[i], size_number(0)) == least)
             most = size_plus(most, size_times(a->by[i], size_plus(s->axes->size[i], minus)));
     return most;
+}
+
+/* The rest that a division leaves, from 0 on. */
+static Size whole_rest(Size a, Size d)
+{
+    Size r = size_rest(a, d);
+    for (int k = 0; k < SIZE_BINDINGS; k++)
+        if (r.at[k] < 0) r.at[k] += d.at[k];
+    return r;
 }
 
 static int as_text(const IndexScope *s, const Index *a, Size d, const char *op, Index *out,
@@ -118,8 +130,16 @@ int index_divide(const IndexScope *s, const Index *a, Size d, Index *over, Index
     unsigned high = 0, low = 0;
     for (int i = 0; i < s->axes->n; i++)
         if (!size_is(a->by[i], 0)) *(size_divides(d, a->by[i]) ? &high : &low) |= 1u << i;
-    Size left = size_rest(a->plus, d);
-    if (*a->text || !size_less(size_plus(reach(s, a, low), left), d))
+    Size left = whole_rest(a->plus, d),
+         q_plus = size_over(size_plus(a->plus, size_times(left, size_number(-1))), d);
+    Size least = size_plus(reach(s, a, low, 1), left);
+    while (size_less(least, size_number(0))) { /* the terms begin one divisor earlier */
+        left = size_plus(left, d);
+        least = size_plus(least, d);
+        q_plus = size_plus(q_plus, size_number(-1));
+    }
+    if (*a->text || size_less(least, size_number(0)) || !size_less(size_number(-1), least) ||
+        !size_less(size_plus(reach(s, a, low, 0), left), d))
         return (over && as_text(s, a, d, "/", over, err)) ||
                        (rest && as_text(s, a, d, "%", rest, err))
                    ? -1
@@ -129,7 +149,7 @@ int index_divide(const IndexScope *s, const Index *a, Size d, Index *over, Index
         if (high >> i & 1) q.by[i] = size_over(a->by[i], d);
         if (low >> i & 1) r.by[i] = a->by[i];
     }
-    q.plus = size_over(a->plus, d);
+    q.plus = q_plus;
     r.plus = left;
     if (over) *over = q;
     if (rest) *rest = r;

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "generate/size.h"
 
-enum { INDEX_AXES = 16, INDEX_TEXT = 480 };
+enum { INDEX_AXES = 30, INDEX_TEXT = 480 };
 
 /* An axis that no term names has the coefficient 0. text: "" or a summand that is not affine; `through` has a
  * bit for each axis that the text names. */

@@ -3,7 +3,11 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* With plain names larger numbers are parameters, too. */
+enum { PLAIN_NUMBER = 16 };
 
 /* Words that a kernel's text has, and functions that texts of operators call. */
 static int is_reserved(const char *name)
@@ -42,7 +46,7 @@ const char *kernel_size(void *kernel, Size s, Error *err)
     char text[SIZE_TEXT];
     static _Thread_local char number[8][24];
     static _Thread_local int next;
-    if (size_constant(s)) {
+    if (size_constant(s) && (!k->nodes->plain_names || llabs(s.at[0]) <= PLAIN_NUMBER)) {
         char *to = number[next++ % 8];
         snprintf(to, sizeof number[0], "%lld", (long long)s.at[0]);
         return to;
@@ -56,7 +60,7 @@ const char *kernel_size(void *kernel, Size s, Error *err)
     if (size_text(k->nodes->sizes, s, text, err)) return NULL;
     k->size[k->n_sizes].size = s;
     char *to = k->size[k->n_sizes].name;
-    if (is_name(text) && !is_reserved(text))
+    if (!k->nodes->plain_names && is_name(text) && !is_reserved(text))
         snprintf(to, sizeof k->size[0].name, "%.20s", text);
     else
         snprintf(to, sizeof k->size[0].name, "size_%d", k->n_sizes);
@@ -72,7 +76,10 @@ const char *kernel_tensor(Kernel *k, int node, int written)
     const char *name = k->nodes->node[node].name;
     k->tensor[k->n_tensors].node = node;
     k->tensor[k->n_tensors].written = written;
-    snprintf(k->tensor[k->n_tensors].name, sizeof k->tensor[0].name,
-             is_reserved(name) ? "%s_" : "%s", name);
+    if (k->nodes->plain_names)
+        snprintf(k->tensor[k->n_tensors].name, sizeof k->tensor[0].name, "memory_%d", k->n_tensors);
+    else
+        snprintf(k->tensor[k->n_tensors].name, sizeof k->tensor[0].name,
+                 is_reserved(name) ? "%s_" : "%s", name);
     return k->tensor[k->n_tensors++].name;
 }

@@ -14,15 +14,30 @@ enum { KERNEL_STEPS = 192, KERNEL_ROOTS = 4, KERNEL_SIZES = 40, KERNEL_TENSORS =
 /* level: how many passes over a row must be over before it can be computed. axes: bits of those on which it
  * depends; of a fold without those that it is over. */
 typedef struct {
-    int node, arg[3], level, lost; /* lost: no result needs it */
+    int node, arg[3], level;
+    int place;  /* it is a coordinate, of which axes of indices may be made */
+    int inside; /* the condition, by number, under which its elements are there; 0: always */
     Index at;
     unsigned axes, over;
 } Step;
 
+/* A condition: each step's number lies from 0 to below the size. */
+enum { KERNEL_TERMS = 8, KERNEL_CONDITIONS = 32 };
+typedef struct {
+    int n;
+    struct {
+        int step;
+        Size below;
+    } term[KERNEL_TERMS];
+} Condition;
+
 typedef struct {
     Nodes *nodes;
     Axes axes;
-    IndexScope scope; /* over axes and the kernel's sizes */
+    int bound[INDEX_AXES];    /* by axis: the step whose number it is; -1: it is a loop's */
+    int n_conditions, inside; /* inside: of what is traced now */
+    Condition condition[KERNEL_CONDITIONS]; /* 0 is no condition */
+    IndexScope scope;                       /* over axes and the kernel's sizes */
     int n;
     Step step[KERNEL_STEPS];
     int n_roots;
@@ -50,30 +65,30 @@ int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err);
 /* Joins neighbouring axes through which all elements lie in one piece. */
 void kernel_merge(Kernel *k);
 
+/* The loops on which an index depends: bits by axis. */
+unsigned kernel_loops(const Kernel *k, const Index *at);
 /* The name of a size in the kernel: that of a parameter, or a number. */
 const char *kernel_size(void *kernel, Size s, Error *err);
 const char *kernel_tensor(Kernel *k, int node, int written);
 
 enum { TEXT_BUFFERS = 4, TEXT_SIZES = 16 };
-enum { KERNEL_TEXTS = 64 };
-
-/* Appends the kernel's source, and the line that launches it. number: of the kernel in the source. estimate:
- * it gets the kernel's time by the analytic model (estimate.h); NULL: none is asked for. shared: buffers that
- * all products use, by the sizes that they need (product.h). */
+/* Appends the kernel's source, unless an equal one is there, and the line that launches it. seen: the texts
+ * of all so far. estimate: it gets the kernel's time by the analytic model (estimate.h); NULL: none is asked
+ * for. shared: buffers that all products use, by the sizes that they need (product.h). */
 typedef struct {
     Buffer *plan, *source;
-    int number;
+    int number; /* of the next kernel */
+    int n_seen;
+    struct {
+        char *text;
+        int number;
+    } * seen;
     unsigned helpers; /* bits of what the source has already */
     struct Estimate *estimate;
     struct {
         int n;
         char size[TEXT_SIZES][SIZE_TEXT];
     } shared[TEXT_BUFFERS];
-    int n_texts;
-    struct {
-        uint64_t hash;
-        int number;
-    } text[KERNEL_TEXTS]; /* of kernels that more than one launch may have */
 } KernelText;
 int kernel_write(Kernel *k, KernelText *t, Error *err);
 

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/embed.h"
+#include "base/memory.h"
 #include "base/part.h"
+#include "generate/alone_text.h"
 #include "generate/estimate.h"
 #include "generate/fold_text.h"
 #include "generate/writer.h"
@@ -16,8 +18,8 @@
 
 EMBED(generate_helpers, "generate/helpers.cu")
 
-static const char *const help_name[] = {"pack", "over",     "fold",   "fold_columns",
-                                        "peak", "exchange", "moments"};
+static const char *const help_name[] = {"pack", "over",     "fold",    "fold_columns",
+                                        "peak", "exchange", "moments", "order"};
 
 const char *writer_size(Writer *w, Size s)
 {
@@ -39,12 +41,14 @@ void writer_help(Writer *w, int which)
 const char *writer_type(const Writer *w, int step)
 {
     const Node *x = node_of(w, step);
+    if (w->k->step[step].place) return w->wide ? "long long" : "int";
+    if (x->kind == NODE_PAD) return text_type(x->dtype);
     if (is_load(w, step)) return text_type(x->dtype);
     if (x->kind == NODE_FOLD || x->kind == NODE_COORD) return text_type(x->dtype);
     return x->dtype == DTYPE_B8 ? "bool" : x->type;
 }
 
-static void put_index(Writer *w, const Index *at)
+void writer_index(Writer *w, const Index *at)
 {
     if (index_write(&w->k->scope, at, &w->body, w->err)) w->failed = 1;
 }
@@ -76,9 +80,9 @@ static void put_word(Writer *w, int step, const char *word, size_t len)
     if (len == 1 && *word >= 'a' && *word <= 'c') {
         int i = *word - 'a';
         if (s->arg[i] >= 0)
-            writer_value(w, s->arg[i], x->type);
+            writer_value(w, s->arg[i], x->from ? x->from : x->type);
         else
-            put_number(w, x->number[i], x->type);
+            put_number(w, x->number[i], x->from ? x->from : x->type);
     } else if (len == 1 && *word == 'n') {
         buffer_printf(&w->body, "(%s)%s", x->type, writer_size(w, x->scale));
     } else if (*word == 'p' && len < 4 && len > 1 && isdigit(word[1])) {
@@ -114,28 +118,54 @@ static void put_load(Writer *w, int step)
 {
     buffer_printf(&w->body, "(%s)%s[", writer_type(w, step),
                   kernel_tensor(w->k, w->k->step[step].node, 0));
-    put_index(w, &w->k->step[step].at);
+    writer_index(w, &w->k->step[step].at);
     buffer_puts(&w->body, "]");
+}
+
+/* The condition under which a step's elements are there. */
+static void put_condition(Writer *w, int step)
+{
+    const Condition *c = &w->k->condition[w->k->step[step].inside];
+    const char *type = w->wide ? "unsigned long long" : "unsigned";
+    for (int i = 0; i < c->n; i++)
+        buffer_printf(&w->body, "%s(%s)t%d < (%s)%s", i ? " && " : "", type, c->term[i].step, type,
+                      writer_size(w, c->term[i].below));
+    buffer_puts(&w->body, " ? ");
+}
+
+static void put_padded(Writer *w, int step)
+{
+    writer_value(w, w->k->step[step].arg[0], writer_type(w, step));
+    buffer_puts(&w->body, " : ");
+    put_number(w, node_of(w, step)->number[0], writer_type(w, step));
 }
 
 static void put_step(Writer *w, int step, const char *indent)
 {
+    const Step *s = &w->k->step[step];
     buffer_printf(&w->body, "%sconst %s t%d = ", indent, writer_type(w, step), step);
+    if (writer_is_guarded(w, step)) put_condition(w, step);
     if (w->moved && w->moved[step])
         buffer_printf(&w->body, "(%s)keep%d[row + v][c]", writer_type(w, step), step);
+    else if (s->place || node_of(w, step)->kind == NODE_COORD)
+        writer_index(w, &s->at);
     else if (writer_is_packed(w, step))
         buffer_printf(&w->body, "(%s)p%d.v[v]", writer_type(w, step), step);
     else if (is_load(w, step))
         put_load(w, step);
-    else if (node_of(w, step)->kind == NODE_COORD)
-        put_index(w, &w->k->step[step].at);
+    else if (node_of(w, step)->kind == NODE_PAD)
+        put_padded(w, step);
     else
         put_point(w, step);
     buffer_puts(&w->body, ";\n");
+    for (int i = 0; i < w->k->axes.n && s->place; i++)
+        if (w->k->bound[i] == step)
+            buffer_printf(&w->body, "%sconst %s j%d = min((unsigned)t%d, (unsigned)%s - 1u);\n",
+                          indent, writer_type(w, step), step, step,
+                          writer_size(w, w->k->axes.size[i]));
 }
 
-/* Steps that are the same for a whole row, once the folds below `level` are known. */
-static void put_row_steps(Writer *w, int level)
+void writer_row_steps(Writer *w, int level)
 {
     for (int i = 0; i < w->k->n; i++) {
         if (in_columns(w, i) || is_fold(w, i) || w->defined[i] || w->k->step[i].level > level)
@@ -145,7 +175,7 @@ static void put_row_steps(Writer *w, int level)
     }
 }
 
-static const char *ctype(const Writer *w, int step)
+const char *writer_ctype(const Writer *w, int step)
 {
     return dtype_ctype(node_of(w, step)->dtype);
 }
@@ -160,7 +190,7 @@ static void put_stores(Writer *w, const char *indent)
             buffer_printf(&w->body, "%sy%d.v[v] = (%s)", indent, r, dtype_ctype(x->dtype));
         else {
             buffer_printf(&w->body, "%s%s[", indent, kernel_tensor(w->k, w->k->root[r].node, 1));
-            put_index(w, &w->k->root[r].at);
+            writer_index(w, &w->k->root[r].at);
             buffer_printf(&w->body, "] = (%s)", dtype_ctype(x->dtype));
         }
         writer_value(w, step, writer_type(w, step));
@@ -174,13 +204,13 @@ static void put_fetch(Writer *w, int step, const char *to, const char *indent)
     const char *tensor = kernel_tensor(w->k, w->k->step[step].node, 0);
     writer_help(w, HELP_PACK);
     if (writer_is_vector(w, step)) {
-        buffer_printf(&w->body, "%s%s = *(const Pack<%s, V> *)(%s + ", indent, to, ctype(w, step),
-                      tensor);
-        put_index(w, &w->k->step[step].at);
+        buffer_printf(&w->body, "%s%s = *(const Pack<%s, V> *)(%s + ", indent, to,
+                      writer_ctype(w, step), tensor);
+        writer_index(w, &w->k->step[step].at);
         buffer_puts(&w->body, ");\n");
     } else {
         buffer_printf(&w->body, "%s%s.v[0] = %s[", indent, to, tensor);
-        put_index(w, &w->k->step[step].at);
+        writer_index(w, &w->k->step[step].at);
         buffer_puts(&w->body, "];\n");
     }
 }
@@ -206,8 +236,8 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
         if (!set[i] || !writer_is_packed(w, i)) continue;
         const char *at = pack_place(w, i, from, place);
         writer_help(w, HELP_PACK);
-        buffer_printf(&w->body, "%sPack<%s, V> p%d%s%s;\n", indent, ctype(w, i), i, at ? " = " : "",
-                      at ? at : "");
+        buffer_printf(&w->body, "%sPack<%s, V> p%d%s%s;\n", indent, writer_ctype(w, i), i,
+                      at ? " = " : "", at ? at : "");
         snprintf(name_of, sizeof name_of, "p%d", i);
         if (!at) put_fetch(w, i, name_of, indent);
     }
@@ -239,15 +269,14 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
         buffer_printf(&w->body, "%s*(Pack<%s, V> *)(%s + ", indent,
                       dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype),
                       kernel_tensor(w->k, w->k->root[r].node, 1));
-        put_index(w, &w->k->root[r].at);
+        writer_index(w, &w->k->root[r].at);
         buffer_printf(&w->body, ") = y%d;\n", r);
     }
 }
 
 /* The axes of a flat number, the last of `mask` varying fastest. The axes of memory in C order come in the
  * order of their steps in the first result, in which tracing numbers them. */
-static void put_axes(Writer *w, unsigned mask, const char *flat, const char *type,
-                     const char *indent)
+void writer_axes(Writer *w, unsigned mask, const char *flat, const char *type, const char *indent)
 {
     const Axes *a = &w->k->axes;
     int left = 0, last = -1;
@@ -316,7 +345,7 @@ static void put_strip_head(Writer *w, const Strip *l, const char *indent)
         buffer_printf(&w->body, "%s    if (%s < %s) {\n", indent, l->name, l->end);
     else
         buffer_printf(&w->body, "%s    {\n", indent);
-    put_axes(w, l->mask, l->name, l->type, deeper);
+    writer_axes(w, l->mask, l->name, l->type, deeper);
 }
 
 /* All loads of the pass that `from` holds come first, then the work on each. */
@@ -331,7 +360,8 @@ static void put_strip(Writer *w, const Pass *p, const Strip *l, Place from, cons
                  pack_place(w, i, from, place) != NULL;
         if (set[i] && from == IN_BATCH) {
             writer_help(w, HELP_PACK);
-            buffer_printf(&w->body, "%sPack<%s, V> q%d[%d];\n", indent, ctype(w, i), i, l->n);
+            buffer_printf(&w->body, "%sPack<%s, V> q%d[%d];\n", indent, writer_ctype(w, i), i,
+                          l->n);
         }
         any |= set[i];
     }
@@ -374,10 +404,11 @@ void writer_loop(Writer *w, const Pass *p)
         put_strip(w, p, &(Strip){type, "c", at, NULL, "u", w->items, mask}, IN_BATCH, "        ");
         buffer_puts(&w->body, "    }\n");
     }
+    if (w->alone) buffer_puts(&w->body, "#pragma unroll\n");
     buffer_printf(&w->body, "    for (; c%u < %s; c%u += %d * V) {\n        const %s c = c%u;\n",
                   w->n_loops, cols, w->n_loops, w->lanes, type, w->n_loops);
     w->n_loops++;
-    put_axes(w, mask, "c", type, "        ");
+    writer_axes(w, mask, "c", type, "        ");
     put_elements(w, p, IN_MEMORY, "        ");
     buffer_puts(&w->body, "    }\n");
     memcpy(w->kept, kept, sizeof kept);
@@ -390,7 +421,7 @@ static void put_row_results(Writer *w, const char *guard)
         if (in_columns(w, step)) continue;
         buffer_printf(&w->body, "    if (lane == 0%s) %s[", guard,
                       kernel_tensor(w->k, w->k->root[r].node, 1));
-        put_index(w, &w->k->root[r].at);
+        writer_index(w, &w->k->root[r].at);
         buffer_printf(&w->body, "] = (%s)t%d;\n",
                       dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype), step);
     }
@@ -414,7 +445,8 @@ static void put_rows_head(Writer *w)
                       "    const long long %s = own < %s ? own : %s - 1;\n"
                       "    const bool inside = own < %s;\n",
                       n, name, n, n, n);
-        put_axes(w, w->k->rows & ~(1u << w->strip), "(blockIdx.x / strips)", "long long", "    ");
+        writer_axes(w, w->k->rows & ~(1u << w->strip), "(blockIdx.x / strips)", "long long",
+                    "    ");
         return;
     }
     int a_block = w->lanes > 32 ? 1 : w->block / w->lanes;
@@ -429,7 +461,7 @@ static void put_rows_head(Writer *w)
                       "    const long long row = own < %s ? own : %s - 1;\n    const bool inside = "
                       "own < %s;\n",
                       w->lanes, a_block, w->lanes, rows, rows, rows);
-    put_axes(w, w->k->rows, "row", "long long", "    ");
+    writer_axes(w, w->k->rows, "row", "long long", "    ");
 }
 
 /* The columns of a block that folds a part of its row. */
@@ -452,12 +484,13 @@ static void put_rows(Writer *w)
     for (int i = 0; i < w->k->n; i++)
         if (w->kept[i]) {
             writer_help(w, HELP_PACK);
-            buffer_printf(&w->body, "    Pack<%s, V> keep%d[%d];\n", ctype(w, i), i, w->keep);
+            buffer_printf(&w->body, "    Pack<%s, V> keep%d[%d];\n", writer_ctype(w, i), i,
+                          w->keep);
         }
-    put_row_steps(w, 0);
+    writer_row_steps(w, 0);
     for (int level = 1; level <= most; level++) {
         fold_put_level(w, level);
-        put_row_steps(w, level);
+        writer_row_steps(w, level);
     }
     for (int r = 0; r < w->k->n_roots; r++) stores |= in_columns(w, w->k->root[r].step);
     if (stores) {
@@ -476,7 +509,7 @@ static void put_slice_head(Writer *w)
                   "    const unsigned row = blockIdx.x %% (unsigned)%s, piece = blockIdx.x / "
                   "(unsigned)%s, pieces = gridDim.x / (unsigned)%s;\n",
                   rows, rows, rows);
-    put_axes(w, w->k->rows, "row", "long long", "    ");
+    writer_axes(w, w->k->rows, "row", "long long", "    ");
 }
 
 static void put_flat(Writer *w)
@@ -484,7 +517,7 @@ static void put_flat(Writer *w)
     const char *n = writer_size(w, writer_product(w, w->columns));
     const char *type = w->slices && !w->wide ? "int" : "long long";
     if (w->slices) put_slice_head(w);
-    put_row_steps(w, 0);
+    writer_row_steps(w, 0);
     if (!w->columns) {
         buffer_puts(&w->body, "    const int lane = threadIdx.x;\n");
         put_row_results(w, "");
@@ -571,7 +604,7 @@ static int put_launch(Writer *w, Error *err)
     Kernel *k = w->k;
     Size grid = writer_product(w, k->has_folds ? k->rows : w->columns);
     if (size_text(k->nodes->sizes, grid, rows, err)) return -1;
-    buffer_printf(p, "//@ launch kernel_%d<<<", w->t->number);
+    buffer_printf(p, "//@ launch kernel_%d<<<", w->number);
     if (w->strip >= 0) {
         Size n = k->axes.size[w->strip], others = writer_product(w, k->rows & ~(1u << w->strip));
         char strip[SIZE_TEXT];
@@ -586,6 +619,8 @@ static int put_launch(Writer *w, Error *err)
             return -1;
         buffer_printf(p, "(%s) * ceil_div(%s, %d), %d", rows, cols, w->block * w->vec * w->items,
                       w->block);
+    } else if (w->alone) {
+        if (alone_launch(w, p, err)) return -1;
     } else if (!k->has_folds) {
         buffer_printf(p, "ceil_div(%s, %d), %d", rows, w->block * w->vec * w->items, w->block);
     } else if (w->lanes > 32) {
@@ -599,9 +634,26 @@ static int put_launch(Writer *w, Error *err)
     return 0;
 }
 
+/* Adds the source of a kernel under its number, or finds an equal one's. */
+static int source_number(KernelText *t, const char *text)
+{
+    for (int i = 0; i < t->n_seen; i++)
+        if (!strcmp(t->seen[i].text, text)) return t->seen[i].number;
+    t->seen = memory_grow(t->seen, (size_t)t->n_seen + 1, sizeof *t->seen);
+    t->seen[t->n_seen].text = memory_strdup(text);
+    t->seen[t->n_seen++].number = t->number;
+    for (const char *at = text; *at; at++)
+        if (*at == '@')
+            buffer_printf(t->source, "%d", t->number);
+        else
+            buffer_append(t->source, at, 1);
+    return t->number;
+}
+
 void writer_source(Writer *w, int threads)
 {
-    Buffer *s = w->t->source, guard, types, names;
+    Buffer s, guard, types, names;
+    buffer_init(&s, 1 << 20);
     buffer_init(&guard, 4096);
     buffer_init(&types, 1 << 16);
     buffer_init(&names, 1 << 16);
@@ -609,21 +661,23 @@ void writer_source(Writer *w, int threads)
     kernel_put_parameters(w->k, 1, w->wide, &types);
     kernel_put_parameters(w->k, 0, w->wide, &names);
     if (guard.len) {
-        buffer_printf(s,
-                      "template <int V>\n__device__ __forceinline__ void body_%d(%s)\n{\n%s}\n\n",
-                      w->t->number, types.data, w->body.data);
-        buffer_printf(s,
-                      "extern \"C\" __global__ void __launch_bounds__(%d) kernel_%d(%s)\n{\n"
-                      "    if ((%s) %% %d == 0)\n        body_%d<%d>(%s);\n    else\n        "
-                      "body_%d<1>(%s);\n}\n\n",
-                      threads, w->t->number, types.data, guard.data, w->vec, w->t->number, w->vec,
-                      names.data, w->t->number, names.data);
+        buffer_printf(&s,
+                      "template <int V>\n__device__ __forceinline__ void body_@(%s)\n{\n%s}\n\n",
+                      types.data, w->body.data);
+        buffer_printf(&s,
+                      "extern \"C\" __global__ void __launch_bounds__(%d) kernel_@(%s)\n{\n"
+                      "    if ((%s) %% %d == 0)\n        body_@<%d>(%s);\n    else\n        "
+                      "body_@<1>(%s);\n}\n\n",
+                      threads, types.data, guard.data, w->vec, w->vec, names.data, names.data);
     } else {
-        buffer_printf(s,
-                      "extern \"C\" __global__ void __launch_bounds__(%d) kernel_%d(%s)\n{\n"
+        buffer_printf(&s,
+                      "extern \"C\" __global__ void __launch_bounds__(%d) kernel_@(%s)\n{\n"
                       "    constexpr int V = %d;\n%s}\n\n",
-                      threads, w->t->number, types.data, w->vec, w->body.data);
+                      threads, types.data, w->vec, w->body.data);
     }
+    w->failed |= s.full || types.full || names.full;
+    if (!w->failed) w->number = source_number(w->t, s.data);
+    buffer_release(&s);
     buffer_release(&guard);
     buffer_release(&types);
     buffer_release(&names);
@@ -637,16 +691,18 @@ int kernel_write(Kernel *k, KernelText *t, Error *err)
     k->scope.of = k, k->scope.axes = &k->axes;
     writer_schedule(&w);
     if (t->estimate) estimate_add(t->estimate, &w);
-    if (k->has_folds)
+    if (w.alone)
+        alone_put(&w);
+    else if (k->has_folds)
         put_rows(&w);
     else
         put_flat(&w);
-    if (!w.failed && !put_launch(&w, err))
+    if (w.body.full) w.failed = 1, error_set(err, ERROR_UNSUPPORTED, "a kernel of too much text");
+    if (!w.failed)
         writer_source(&w, w.strip >= 0                   ? 32 * w.lanes
                           : k->has_folds && w.lanes > 32 ? w.lanes
                                                          : w.block);
-    else
-        w.failed = 1;
+    if (!w.failed && put_launch(&w, err)) w.failed = 1;
     buffer_release(&w.body);
     return w.failed ? -1 : 0;
 }
@@ -661,9 +717,10 @@ int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer 
     writer_help(&w, HELP_PACK);
     k->scope.of = k, k->scope.axes = &k->axes;
     for (int i = 0; i < k->axes.n; i++)
-        *(size_divides(e->width, k->root[0].at.by[i]) ? &lines : &columns) |= 1u << i;
-    put_axes(&w, lines, "line", "long long", "        ");
-    put_axes(&w, columns, "column", "long long", "        ");
+        if (k->bound[i] < 0)
+            *(size_divides(e->width, k->root[0].at.by[i]) ? &lines : &columns) |= 1u << i;
+    writer_axes(&w, lines, "line", "long long", "        ");
+    writer_axes(&w, columns, "column", "long long", "        ");
     for (int i = 0; i < k->n; i++) {
         if (i != e->given)
             put_step(&w, i, "        ");
@@ -682,19 +739,4 @@ int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer 
 void writer_elements(Writer *w, const char *indent)
 {
     put_elements(w, &(Pass){0, 0}, IN_MEMORY, indent);
-}
-
-void writer_row_steps(Writer *w)
-{
-    put_row_steps(w, 0);
-}
-
-void writer_axes(Writer *w, unsigned mask, const char *flat, const char *type)
-{
-    put_axes(w, mask, flat, type, "    ");
-}
-
-void writer_place(Writer *w, const Index *at)
-{
-    put_index(w, at);
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/random.h"
 #include "generate/estimate.h"
 #include "generate/layout.h"
 #include "generate/writer.h"
@@ -122,7 +121,7 @@ static void put_tile_loads(Tiles *t)
         if (!t->moved[i]) continue;
         buffer_printf(&w->body, "        if (inside) from_%d[k] = %s[", i,
                       kernel_tensor(w->k, w->k->step[i].node, 0));
-        writer_place(w, &w->k->step[i].at);
+        writer_index(w, &w->k->step[i].at);
         buffer_puts(&w->body, "];\n");
     }
     buffer_printf(&w->body,
@@ -161,7 +160,7 @@ static void put_head(Tiles *t)
                   "chunk = blockIdx.x / end %% strips * %d;\n",
                   type, t->height, t->width);
     writer_axes(w, w->columns & ~(1u << t->across | 1u << t->down), "(blockIdx.x / end / strips)",
-                type);
+                type, "    ");
 }
 
 static int put_tile_launch(Tiles *t, int number)
@@ -185,7 +184,7 @@ static int put_tile_launch(Tiles *t, int number)
 
 static void put_body(Tiles *t)
 {
-    writer_row_steps(&t->w);
+    writer_row_steps(&t->w, 0);
     put_head(t);
     put_tile_loads(t);
     put_tile_results(t);
@@ -205,28 +204,6 @@ static void name_copy(Tiles *t)
     buffer_clear(&t->w.body);
 }
 
-/* The number of the kernel in the source that has this text; a new one is written. */
-static int number_of(Tiles *t)
-{
-    KernelText *text = t->w.t;
-    Buffer own, *source = text->source;
-    const int number = text->number;
-    buffer_init(&own, 1 << 20);
-    text->source = &own, text->number = 0;
-    writer_source(&t->w, t->w.block);
-    text->source = source, text->number = number;
-    uint64_t hash = random_hash(own.data, own.len);
-    buffer_release(&own);
-    for (int i = 0; i < text->n_texts; i++)
-        if (text->text[i].hash == hash) return text->text[i].number;
-    if (text->n_texts < KERNEL_TEXTS) {
-        text->text[text->n_texts].hash = hash;
-        text->text[text->n_texts++].number = number;
-    }
-    writer_source(&t->w, t->w.block);
-    return number;
-}
-
 static double bytes_of(const Node *x)
 {
     return (double)node_count(x).at[0] * (double)dtype_size(x->dtype);
@@ -237,7 +214,8 @@ static int write_tiles(Tiles *t)
     const Kernel *k = t->w.k;
     double bytes = bytes_of(&k->nodes->node[k->root[0].node]);
     put_body(t);
-    if (t->w.failed || put_tile_launch(t, number_of(t))) return -1;
+    if (!t->w.failed) writer_source(&t->w, t->w.block);
+    if (t->w.failed || put_tile_launch(t, t->w.number)) return -1;
     for (int i = 0; i < k->n; i++)
         if (is_read(k, i)) bytes += bytes_of(node_of(&t->w, i));
     if (t->w.t->estimate) estimate_add_product(t->w.t->estimate, k, layout_us(bytes), 1);

@@ -38,7 +38,7 @@ int node_same_shape(const Node *a, const Node *b)
     return a->rank == b->rank && !memcmp(a->size, b->size, (size_t)a->rank * sizeof(Size));
 }
 
-static void broadcast(Node *x, const Node *a)
+void node_broadcast(Node *x, const Node *a)
 {
     int more = a->rank - x->rank;
     if (more > 0) {
@@ -59,8 +59,8 @@ int node_point(Nodes *n, const char *text, Dtype dtype, int a, int b)
     x.type = text_type(dtype);
     x.arg[0] = a;
     x.arg[1] = b;
-    broadcast(&x, &n->node[a]);
-    if (b >= 0) broadcast(&x, &n->node[b]);
+    node_broadcast(&x, &n->node[a]);
+    if (b >= 0) node_broadcast(&x, &n->node[b]);
     return node_add(n, &x);
 }
 

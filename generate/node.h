@@ -12,7 +12,9 @@ typedef enum {
     NODE_FOLD,  /* over some dimensions of a node, which the result does not have */
     NODE_VIEW,  /* element i of it is an element of another node, by strides */
     NODE_COORD, /* element i of it is i's coordinate along the dimension `axis`, an integer */
-    NODE_KEPT   /* a result of an op line: in memory, in C order */
+    NODE_PAD, /* coordinate c is arg[0]'s coordinate c - step[]; elements outside of it are number[0] */
+    NODE_GATHER, /* elements of arg[0] along `axis` under the numbers in arg[1] */
+    NODE_KEPT    /* a result of an op line: in memory, in C order */
 } NodeKind;
 /* FOLD_SPREAD: the sum of squared distances from the mean; FOLD_EXPSUM: the sum of exp(a - the largest a).
  * One pass over the elements gives each of these together with the mean, or the largest one. */
@@ -27,6 +29,7 @@ typedef struct {
     double number[3];
     const char *text; /* of a point: over a, b, c, p0, ... and n, which is `scale` as a number */
     const char *type; /* of a point: in which it is computed, "float" */
+    const char *from; /* of a point: the type of its operands; NULL: `type` */
     double p[OP_MAX_ARGS];
     Size scale;
     Fold fold;
@@ -34,7 +37,8 @@ typedef struct {
     int parts; /* of a fold: so many blocks fold a part of a row each, and the result has a last dimension
                 * of this size; 0: one folds it */
     int pair; /* of a spread or an exponential sum: the mean, the largest one; of these: it; -1: none */
-    int axis;                       /* of a coordinate */
+    int across; /* of a gathered one: arg[1]'s dimensions replace the axis; 0: all coordinates are its */
+    int axis;                       /* of a coordinate, and of a gathered one */
     Size step[OP_MAX_RANK], offset; /* of a view: in elements of arg[0] */
     int line;                       /* of a kept one: the graph's operator */
     int value;                      /* the graph's value with these contents; -1: none */
@@ -54,7 +58,8 @@ typedef struct {
     int *versions; /* by the same: how many contents its memory has had */
     int **kept;    /* by line: the nodes of an op line's tensors; NULL: it is none */
     int output[GRAPH_MAX_OUTPUTS];
-    Genes *genes; /* the schedule, the caller's; NULL: defaults */
+    int plain_names; /* of parameters: numbers, not what they stand for */
+    Genes *genes;    /* the schedule, the caller's; NULL: defaults */
 } Nodes;
 
 /* Reads a task's graph. The table must outlive *out. */
@@ -67,6 +72,7 @@ void nodes_free(Nodes *n);
 int node_point(Nodes *n, const char *text, Dtype dtype, int a, int b);
 int node_fold(Nodes *n, Fold how, int a, unsigned dims);
 int node_add(Nodes *n, const Node *x);
+void node_broadcast(Node *x, const Node *a); /* x's shape with a's */
 Node node_blank(NodeKind kind, Dtype dtype);
 /* The fold `how`, FOLD_SPREAD or FOLD_EXPSUM, of a, paired with `with` of it: FOLD_MEAN or FOLD_MAX. */
 int node_pair(Nodes *n, Fold how, Fold with, int a, unsigned dims);

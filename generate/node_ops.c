@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "generate/node.h"
+#include "generate/node_build.h"
 #include "ops/op_chain.h"
 #include "ops/op_pointwise.h"
 #include "ops/op_reduction.h"
@@ -14,20 +14,20 @@
 #include "ops/row/op_norm.h"
 #include "ops/row/op_softmax.h"
 
-static int operand(const NodeCall *c, int arg)
+int node_operand(const NodeCall *c, int arg)
 {
     const OpValue *v = arg < c->call[0]->n_args ? &c->call[0]->arg[arg] : NULL;
     return v && v->kind == OP_TENSOR ? c->in[v->integer[0]] : -1;
 }
 
-static int named(const NodeCall *c, const char *name)
+int node_named(const NodeCall *c, const char *name)
 {
     int at = op_argument(c->call[0]->op, name);
-    return at < 0 ? -1 : operand(c, at);
+    return at < 0 ? -1 : node_operand(c, at);
 }
 
 /* 1: the numbers of an operator's arguments are equal at every binding, but for sizes. */
-static int fixed(const NodeCall *c, int from)
+int node_fixed(const NodeCall *c, int from)
 {
     for (int k = 1; k < SIZE_BINDINGS; k++)
         for (int i = from; i < c->call[0]->n_args; i++) {
@@ -70,11 +70,11 @@ static int pointwise(Nodes *n, const NodeCall *c, Error *err)
     const OpCall *call = c->call[0];
     const Pointwise *w = call->op->detail;
     (void)err;
-    if (!fixed(c, 0) || !w->operands || dtype_is_small(call->result[0].dtype)) return 1;
+    if (!node_fixed(c, 0) || !w->operands || dtype_is_small(call->result[0].dtype)) return 1;
     Node x = node_blank(NODE_POINT, call->result[0].dtype);
     x.text = w->cuda;
     for (int i = 0; i < w->operands; i++) {
-        x.arg[i] = operand(c, i);
+        x.arg[i] = node_operand(c, i);
         if (x.arg[i] < 0) x.number[i] = call->arg[i].kind == OP_NONE ? NAN : call->arg[i].number;
     }
     pointwise_parameters(call, x.p);
@@ -88,7 +88,7 @@ static int pointwise(Nodes *n, const NodeCall *c, Error *err)
 }
 
 /* The elements of a node with a type of their own. */
-static int cast(Nodes *n, int a, Dtype to)
+int node_cast(Nodes *n, int a, Dtype to)
 {
     static const char *const wraps[DTYPES] = {[DTYPE_B8] = "a != 0",
                                               [DTYPE_I8] = "(signed char)(long long)a",
@@ -102,7 +102,7 @@ static int cast(Nodes *n, int a, Dtype to)
 static int strided(Nodes *n, const NodeCall *c, Error *err)
 {
     const StridedView *v = c->call[0]->op->detail;
-    int a = operand(c, 0), rc[SIZE_BINDINGS];
+    int a = node_operand(c, 0), rc[SIZE_BINDINGS];
     const OpCall *call = c->call[0];
     if (a < 0) return 1;
     Dtype to = call->result[0].dtype;
@@ -124,7 +124,7 @@ static int strided(Nodes *n, const NodeCall *c, Error *err)
         x.offset.at[k] = y.offset;
     }
     int at = node_add(n, &x);
-    c->result[0] = cast(n, at, call->result[0].dtype);
+    c->result[0] = node_cast(n, at, call->result[0].dtype);
     return 0;
 }
 
@@ -139,7 +139,7 @@ static int kept_to(Nodes *n, int y, int a, unsigned dims, int keep)
     return keep ? node_reshape(n, y, n->node[a].rank, size) : y;
 }
 
-static int fold_to(Nodes *n, Fold how, int a, unsigned dims, int keep)
+int node_fold_to(Nodes *n, Fold how, int a, unsigned dims, int keep)
 {
     return kept_to(n, node_fold(n, how, a, dims), a, dims, keep);
 }
@@ -153,7 +153,7 @@ static Size folded(const Nodes *n, int a, unsigned dims)
 }
 
 /* Computed in float, also of half types. */
-static int made(Nodes *n, const char *text, int a, int b)
+int node_made(Nodes *n, const char *text, int a, int b)
 {
     Dtype d = n->node[a].dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     return node_point(n, text, d, a, b);
@@ -162,7 +162,8 @@ static int made(Nodes *n, const char *text, int a, int b)
 static int mean_of(Nodes *n, int a, unsigned dims, int keep)
 {
     Size count = folded(n, a, dims);
-    int y = made(n, "a / n", fold_to(n, FOLD_SUM, made(n, "a", a, -1), dims, keep), -1);
+    int y =
+        node_made(n, "a / n", node_fold_to(n, FOLD_SUM, node_made(n, "a", a, -1), dims, keep), -1);
     n->node[y].scale = count;
     return y;
 }
@@ -176,9 +177,9 @@ typedef struct {
 /* The mean square distance from the mean, times n / (n - correction), and the mean. */
 static int variance_of(Nodes *n, Folded f, double correction, int *mean)
 {
-    int spread = node_pair(n, FOLD_SPREAD, FOLD_MEAN, made(n, "a", f.a, -1), f.dims);
+    int spread = node_pair(n, FOLD_SPREAD, FOLD_MEAN, node_made(n, "a", f.a, -1), f.dims);
     *mean = kept_to(n, n->node[spread].pair, f.a, f.dims, f.keep);
-    int y = made(n, "a / max(n - p0, 0.f)", kept_to(n, spread, f.a, f.dims, f.keep), -1);
+    int y = node_made(n, "a / max(n - p0, 0.f)", kept_to(n, spread, f.a, f.dims, f.keep), -1);
     n->node[y].scale = folded(n, f.a, f.dims);
     n->node[y].p[0] = correction;
     return y;
@@ -186,72 +187,100 @@ static int variance_of(Nodes *n, Folded f, double correction, int *mean)
 
 static int norm_fold(Nodes *n, int a, unsigned dims, double order, int keep)
 {
-    int size = made(n, "fabs(a)", a, -1);
-    if (isinf(order)) return fold_to(n, order > 0 ? FOLD_MAX : FOLD_MIN, size, dims, keep);
-    if (order == 1) return fold_to(n, FOLD_SUM, size, dims, keep);
+    int size = node_made(n, "fabs(a)", a, -1);
+    if (isinf(order)) return node_fold_to(n, order > 0 ? FOLD_MAX : FOLD_MIN, size, dims, keep);
+    if (order == 1) return node_fold_to(n, FOLD_SUM, size, dims, keep);
     if (order == 2)
-        return made(n, "sqrt(a)", fold_to(n, FOLD_SUM, made(n, "a * a", a, -1), dims, keep), -1);
+        return node_made(n, "sqrt(a)",
+                         node_fold_to(n, FOLD_SUM, node_made(n, "a * a", a, -1), dims, keep), -1);
     if (order <= 0) return -1;
-    int power = made(n, "pow(a, p0)", size, -1);
+    int power = node_made(n, "pow(a, p0)", size, -1);
     n->node[power].p[0] = order;
-    int y = made(n, "pow(a, p0)", fold_to(n, FOLD_SUM, power, dims, keep), -1);
+    int y = node_made(n, "pow(a, p0)", node_fold_to(n, FOLD_SUM, power, dims, keep), -1);
     n->node[y].p[0] = 1 / order;
     return y;
+}
+
+/* 1: no one-pass order of the elements is known. */
+static int has_places(const Nodes *n, int a)
+{
+    Dtype d = n->node[a].dtype;
+    return dtype_is_float(d) && d != DTYPE_F64;
+}
+
+static int place(Nodes *n, const NodeCall *c, int a, const Reduction *r)
+{
+    if (!has_places(n, a) || !r->dims) return 1;
+    int y = node_place_of_most(n, a, r->dims, r->kind == REDUCE_ARGMIN);
+    if (y < 0) return 1;
+    Node x = node_blank(NODE_VIEW, DTYPE_I64);
+    x.rank = c->call[0]->result[0].rank;
+    for (int d = 0; d < x.rank; d++)
+        for (int k = 0; k < SIZE_BINDINGS; k++) x.size[d].at[k] = c->call[k]->result[0].size[d];
+    c->result[0] = node_reshape(n, y, x.rank, x.size);
+    return 0;
 }
 
 static int reduction(Nodes *n, const NodeCall *c, Error *err)
 {
     const OpCall *call = c->call[0];
     Reduction r;
-    int a = operand(c, 0), keep = op_argument(call->op, "keepdim"), y = -1, mean;
+    int a = node_operand(c, 0), keep = op_argument(call->op, "keepdim"), y = -1, mean;
     if (reduction_of(call, 0, &r, err)) return -1;
-    if (a < 0 || !fixed(c, 1)) return 1;
+    if (a < 0 || !node_fixed(c, 1)) return 1;
+    if (r.kind == REDUCE_ARGMAX || r.kind == REDUCE_ARGMIN) return place(n, c, a, &r);
     keep = keep >= 0 && call->arg[keep].integer[0];
     if (!r.dims) return 1;
     int floating = dtype_is_float(call->result[0].dtype) && dtype_is_float(n->node[a].dtype);
-    if (!floating && r.kind != REDUCE_SUM) return 1;
-    int x = floating ? made(n, "a", a, -1) : cast(n, a, call->result[0].dtype);
+    if (!floating && r.kind != REDUCE_SUM &&
+        (dtype_is_float(call->result[0].dtype) || r.kind > REDUCE_MIN))
+        return 1;
+    int x = floating ? node_made(n, "a", a, -1) : node_cast(n, a, call->result[0].dtype);
     switch (r.kind) {
-    case REDUCE_SUM: y = fold_to(n, FOLD_SUM, x, r.dims, keep); break;
-    case REDUCE_PROD: y = fold_to(n, FOLD_PROD, x, r.dims, keep); break;
+    case REDUCE_SUM: y = node_fold_to(n, FOLD_SUM, x, r.dims, keep); break;
+    case REDUCE_PROD: y = node_fold_to(n, FOLD_PROD, x, r.dims, keep); break;
     case REDUCE_MEAN: y = mean_of(n, x, r.dims, keep); break;
     case REDUCE_MAX:
-    case REDUCE_MAX_AT: y = fold_to(n, FOLD_MAX, x, r.dims, keep); break;
+    case REDUCE_MAX_AT: y = node_fold_to(n, FOLD_MAX, x, r.dims, keep); break;
     case REDUCE_MIN:
-    case REDUCE_MIN_AT: y = fold_to(n, FOLD_MIN, x, r.dims, keep); break;
+    case REDUCE_MIN_AT: y = node_fold_to(n, FOLD_MIN, x, r.dims, keep); break;
     case REDUCE_NORM: y = norm_fold(n, x, r.dims, r.order, keep); break;
     case REDUCE_VAR:
     case REDUCE_VAR_MEAN: y = variance_of(n, (Folded){x, r.dims, keep}, r.order, &mean); break;
     case REDUCE_STD:
     case REDUCE_STD_MEAN:
-        y = made(n, "sqrt(a)", variance_of(n, (Folded){x, r.dims, keep}, r.order, &mean), -1);
+        y = node_made(n, "sqrt(a)", variance_of(n, (Folded){x, r.dims, keep}, r.order, &mean), -1);
         break;
     default: return 1;
     }
     if (y < 0) return 1;
-    c->result[0] = cast(n, y, call->result[0].dtype);
+    c->result[0] = node_cast(n, y, call->result[0].dtype);
+    if ((r.kind == REDUCE_MAX_AT || r.kind == REDUCE_MIN_AT) && has_places(n, a)) {
+        int at = node_place_of_most(n, a, r.dims, r.kind == REDUCE_MIN_AT);
+        if (at >= 0) c->result[1] = kept_to(n, at, a, r.dims, keep);
+    }
     if (r.kind == REDUCE_VAR_MEAN || r.kind == REDUCE_STD_MEAN)
-        c->result[1] = cast(n, mean, call->result[1].dtype);
+        c->result[1] = node_cast(n, mean, call->result[1].dtype);
     return 0;
 }
 
 static int softmax(Nodes *n, const NodeCall *c, Error *err)
 {
     const OpCall *call = c->call[0];
-    int a = operand(c, 0), dim;
+    int a = node_operand(c, 0), dim;
     Softmax s;
     if (softmax_of(call, &s, err) ||
         op_dim(call->arg[1].integer[0], call->tensor[0].rank, &dim, err))
         return -1;
     if (a < 0) return 1;
-    int x = made(n, "a", a, -1);
+    int x = node_made(n, "a", a, -1);
     const unsigned dims = 1u << dim;
     int pair = node_pair(n, FOLD_EXPSUM, FOLD_MAX, x, dims);
-    int less = made(n, "a - b", x, kept_to(n, n->node[pair].pair, x, dims, 1)),
+    int less = node_made(n, "a - b", x, kept_to(n, n->node[pair].pair, x, dims, 1)),
         sum = kept_to(n, pair, x, dims, 1);
-    int y = s.logarithm ? made(n, "a - b", less, made(n, "log(a)", sum, -1))
-                        : made(n, "a / b", made(n, "exp(a)", less, -1), sum);
-    c->result[0] = cast(n, y, call->result[0].dtype);
+    int y = s.logarithm ? node_made(n, "a - b", less, node_made(n, "log(a)", sum, -1))
+                        : node_made(n, "a / b", node_made(n, "exp(a)", less, -1), sum);
+    c->result[0] = node_cast(n, y, call->result[0].dtype);
     return 0;
 }
 
@@ -315,7 +344,7 @@ static NormShape norm_shape(const Norm *m)
 
 static int channel_node(Nodes *n, const NodeCall *c, const NormShape *s, const char *name)
 {
-    int a = named(c, name);
+    int a = node_named(c, name);
     return a < 0 ? -1 : node_reshape(n, a, s->channel_rank, s->channel);
 }
 
@@ -323,36 +352,36 @@ static int normalised(Nodes *n, const NodeCall *c, const Norm *m, int x, const N
 {
     int less = x, spread;
     if (!m->own) {
-        less = made(n, "a - b", x, channel_node(n, c, s, "running_mean"));
+        less = node_made(n, "a - b", x, channel_node(n, c, s, "running_mean"));
         spread = channel_node(n, c, s, "running_var");
     } else if (m->kind == NORM_RMS) {
-        spread = mean_of(n, made(n, "a * a", x, -1), s->dims, 1);
+        spread = mean_of(n, node_made(n, "a * a", x, -1), s->dims, 1);
     } else {
         int mean;
         spread = variance_of(n, (Folded){x, s->dims, 1}, 0, &mean);
-        less = made(n, "a - b", x, mean);
+        less = node_made(n, "a - b", x, mean);
     }
-    int scale = made(n, "rsqrt(a + p0)", spread, -1);
+    int scale = node_made(n, "rsqrt(a + p0)", spread, -1);
     n->node[scale].p[0] = m->eps;
-    int y = made(n, "a * b", less, scale), weight = channel_node(n, c, s, "weight"),
+    int y = node_made(n, "a * b", less, scale), weight = channel_node(n, c, s, "weight"),
         bias = channel_node(n, c, s, "bias");
-    if (weight >= 0) y = made(n, "a * b", y, weight);
-    return bias >= 0 ? made(n, "a + b", y, bias) : y;
+    if (weight >= 0) y = node_made(n, "a * b", y, weight);
+    return bias >= 0 ? node_made(n, "a + b", y, bias) : y;
 }
 
 static int norm(Nodes *n, const NodeCall *c, Error *err)
 {
     const OpCall *call = c->call[0];
     Norm m[SIZE_BINDINGS];
-    int a = operand(c, 0);
+    int a = node_operand(c, 0);
     for (int k = 0; k < SIZE_BINDINGS; k++)
         if (norm_of(c->call[k], &m[k], err)) return -1;
     if (a < 0 || m[0].results == NORM_UPDATED) return 1;
     NormShape s = norm_shape(m);
-    int x = node_reshape(n, made(n, "a", a, -1), s.rank, s.size);
+    int x = node_reshape(n, node_made(n, "a", a, -1), s.rank, s.size);
     int y = normalised(n, c, m, x, &s);
     y = node_reshape(n, y, n->node[a].rank, n->node[a].size);
-    c->result[0] = cast(n, y, call->result[0].dtype);
+    c->result[0] = node_cast(n, y, call->result[0].dtype);
     return 0;
 }
 
@@ -467,5 +496,6 @@ int nodes_of_call(Nodes *n, const NodeCall *c, Error *err)
     if (op->reference && op->infer == chain_infer) return composed(n, c, err);
     if (is_norm(op)) return norm(n, c, err);
     if (op->flags & OP_VIEW) return viewed(n, c, err);
-    return 1;
+    int rc = node_select(n, c, err);
+    return rc > 0 ? node_window(n, c, err) : rc;
 }

@@ -1,4 +1,5 @@
 /* The schedule of a kernel: its genes, whose defaults follow from the timed sizes. */
+#include "generate/alone_text.h"
 #include "generate/writer.h"
 
 #include <string.h>
@@ -8,6 +9,7 @@
 enum { MOST_LANES = 1024, STREAM_LANES = 512, KEEP = 32, ENOUGH_ROWS = 1056, FEW_ROWS = 132 };
 enum {
     LONG_SLICE = 1024,
+    MOST_ALONE = 128,
     FLIGHT = 64,
     STRIP = 32,
     STRIP_LANES = 16,
@@ -41,9 +43,12 @@ static int whole_vectors(const Writer *w, const Index *at, int vec)
     return at->plus.at[0] % vec == 0;
 }
 
+static int is_late(const Writer *w, int step);
+
 int writer_is_vector(const Writer *w, int step)
 {
-    return w->vec > 1 && is_load(w, step) && whole_vectors(w, &w->k->step[step].at, w->vec);
+    return w->vec > 1 && is_load(w, step) && !is_late(w, step) &&
+           whole_vectors(w, &w->k->step[step].at, w->vec);
 }
 
 int writer_root_is_vector(const Writer *w, int r)
@@ -84,21 +89,41 @@ static int part_axis(const Kernel *k)
     return -1;
 }
 
+/* 1: neighbouring rows along w->along read elements that lie side by side. */
+static int shares_taps(const Writer *w)
+{
+    for (int i = 0; i < w->k->n; i++) {
+        const Step *s = &w->k->step[i];
+        if ((is_load(w, i) || s->place) && size_is(s->at.by[w->along], 1) && s->axes & w->columns)
+            return 1;
+    }
+    return 0;
+}
+
 static void choose_axes(Writer *w)
 {
     const Kernel *k = w->k;
     w->last = w->strip = -1;
     w->part = part_axis(k);
     for (int i = 0; i < k->axes.n; i++)
-        if (!size_is(k->axes.size[i], 1) && !(k->has_folds && k->rows >> i & 1))
+        if (!size_is(k->axes.size[i], 1) && k->bound[i] < 0 && !(k->has_folds && k->rows >> i & 1))
             w->columns |= 1u << i;
     for (int i = 0; i < k->axes.n; i++) {
-        if (size_is(k->axes.size[i], 1) || i == w->part) continue;
+        if (size_is(k->axes.size[i], 1) || k->bound[i] >= 0 || i == w->part) continue;
         int *best = w->columns >> i & 1 ? &w->last : &w->strip;
         if (*best < 0 || walks(w, i) >= walks(w, *best)) *best = i;
     }
     if (w->strip >= 0 && w->last >= 0 && walks(w, w->strip) <= walks(w, w->last)) w->strip = -1;
     if (w->strip >= 0 && k->axes.size[w->strip].at[0] < 8) w->strip = -1;
+    Size columns = writer_product(w, w->columns);
+    w->alone = k->has_folds && w->part < 0 && size_constant(columns) &&
+               columns.at[0] <= MOST_ALONE && writer_product(w, k->rows).at[0] >= FULL_GPU / 8;
+    w->along = w->strip;
+    for (int i = 0; i < k->axes.n; i++)
+        if (w->along < 0 && k->rows >> i & 1 && size_is(k->root[0].at.by[i], 1)) w->along = i;
+    w->alone = w->alone && w->along >= 0 && alone_fits(w);
+    w->each = w->alone && k->axes.size[w->along].at[0] >= 8 && shares_taps(w) ? 4 : 1;
+    if (w->alone) w->strip = -1;
 }
 
 /* Where nothing is folded and the last axis is long, a block takes a piece of it: places need no division,
@@ -120,7 +145,7 @@ static void choose_vector(Writer *w)
 {
     int most = 16 / narrowest(w);
     w->vec = 1;
-    if (w->strip >= 0 || w->last < 0 || most < 2) return;
+    if (w->strip >= 0 || w->alone || w->last < 0 || most < 2) return;
     for (int i = 0; i < w->k->n; i++)
         if (is_fold(w, i) && !(w->k->step[i].over >> w->last & 1)) return;
     int vec = most > 8 ? 8 : most;
@@ -135,8 +160,30 @@ static void choose_vector(Writer *w)
 
 int writer_is_packed(const Writer *w, int step)
 {
-    return is_load(w, step) && in_columns(w, step) && !(w->moved && w->moved[step]) &&
+    return is_load(w, step) && in_columns(w, step) && !is_late(w, step) &&
+           !w->k->step[step].inside && !(w->moved && w->moved[step]) &&
            (w->strip >= 0 || w->vec == 1 || writer_is_vector(w, step));
+}
+
+/* 1: its text has the step's index. */
+static int has_place(const Writer *w, int step)
+{
+    return is_load(w, step) || w->k->step[step].place || node_of(w, step)->kind == NODE_COORD;
+}
+
+int writer_is_guarded(const Writer *w, int step)
+{
+    return w->k->step[step].inside && !w->k->step[step].place && node_of(w, step)->kind == NODE_PAD;
+}
+
+/* 1: a load whose place, or whether it is there, is known late: from a step that differs in columns. */
+static int is_late(const Writer *w, int step)
+{
+    const Step *s = &w->k->step[step];
+    unsigned all = index_axes(&s->at);
+    for (int i = 0; i < w->k->axes.n; i++)
+        if (all >> i & 1 && w->k->bound[i] >= 0 && in_columns(w, w->k->bound[i])) return 1;
+    return 0;
 }
 
 /* What a step needs, and itself. */
@@ -145,8 +192,15 @@ static void close_over(const Writer *w, int step, unsigned char *set)
     if (set[step]) return;
     set[step] = 1;
     if (is_fold(w, step)) return;
+    const Step *s = &w->k->step[step];
+    const Condition *c = &w->k->condition[s->inside];
+    unsigned all = index_axes(&s->at);
     for (int i = 0; i < 3; i++)
-        if (w->k->step[step].arg[i] >= 0) close_over(w, w->k->step[step].arg[i], set);
+        if (s->arg[i] >= 0) close_over(w, s->arg[i], set);
+    for (int i = 0; i < w->k->axes.n && has_place(w, step); i++)
+        if (all >> i & 1 && w->k->bound[i] >= 0) close_over(w, w->k->bound[i], set);
+    for (int i = 0; i < c->n && writer_is_guarded(w, step); i++)
+        close_over(w, c->term[i].step, set);
 }
 
 int writer_takes_part(const Writer *w, const Pass *p, int step)
@@ -244,7 +298,7 @@ static void choose_lanes(Writer *w)
         int64_t each = rows < ENOUGH_ROWS ? w->vec : 4 * w->vec;
         while (lanes < MOST_LANES && lanes * each < columns) lanes *= 2;
     }
-    w->lanes = lanes;
+    w->lanes = w->alone ? 1 : lanes;
     if (w->strip < 0 && lanes > STREAM_LANES && rows > FEW_ROWS &&
         (!reads_again(w) || a_thread(w) > most_kept(w)))
         w->lanes = STREAM_LANES;
@@ -263,9 +317,9 @@ static void choose_items(Writer *w)
     int bytes = pack_bytes(w), items = 1;
     const Size all = writer_product(w, w->columns | (w->slices ? w->k->rows : 0));
     int64_t most = w->k->has_folds ? a_thread(w) : all.at[0] / (FULL_GPU * w->vec);
-    int flight = w->k->has_folds ? FLIGHT : FLIGHT / 2;
+    int flight = w->k->has_folds ? FLIGHT : 0; /* where nothing is folded, blocks are many */
     while (bytes && items < 8 && 2 * items * bytes <= flight && 2 * items <= most) items *= 2;
-    w->items = w->keep ? 1 : choose(w, GENE_ITEMS, items, 1, 8);
+    w->items = w->keep || w->alone ? 1 : choose(w, GENE_ITEMS, items, 1, 8);
 }
 
 int kernel_is_wide(const Kernel *k)

@@ -144,6 +144,17 @@ static void know(SizeTable *t, Size s, const char *text)
     snprintf(t->known[t->n_known++].text, SIZE_TEXT, "%s", text);
 }
 
+void size_know_sum(SizeTable *t, Size a, Size b)
+{
+    char one[SIZE_TEXT], two[SIZE_TEXT], sum[2 * SIZE_TEXT + 8];
+    Error unused;
+    if (size_constant(size_plus(a, b)) || size_text(t, a, one, &unused) ||
+        size_text(t, b, two, &unused))
+        return;
+    snprintf(sum, sizeof sum, "%s + %s", one, two);
+    know(t, size_plus(a, b), sum);
+}
+
 typedef struct {
     int value, dim;
 } Place;

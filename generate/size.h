@@ -37,6 +37,9 @@ void size_choose(const Derivation *v, Sizes *s, int axis, size_t first);
 /* The expression of a size over the task's axes: 0, or UNSUPPORTED. */
 int size_text(SizeTable *t, Size s, char out[SIZE_TEXT], Error *err);
 
+/* Makes a sum one of the sizes that have an expression. */
+void size_know_sum(SizeTable *t, Size a, Size b);
+
 Size size_number(int64_t n);
 Size size_times(Size a, Size b);
 Size size_plus(Size a, Size b);

@@ -10,6 +10,9 @@
 enum { LONG_ROW = 16384, FEW_ROWS = 132, SPLIT_BLOCKS = 528, MOST_PARTS = 512 };
 enum { LONG_STRIP = 1024, FEW_STRIPS = 132, STRIP_ROWS = 32, PART_COLUMNS = 128 };
 
+/* A kernel of so many steps computes no padded tensor in a padded one. */
+enum { NESTED_STEPS = 24 };
+
 static int trace(Kernel *k, int node, const Index *at, Error *err);
 
 static int is_root(const Kernel *k, int node)
@@ -43,7 +46,8 @@ static int add_step(Kernel *k, const Step *s, Error *err)
 {
     for (int i = 0; i < k->n; i++) {
         const Step *o = &k->step[i];
-        if (o->node == s->node && index_same(&o->at, &s->at)) return i;
+        if (o->inside != s->inside || o->place != s->place) continue;
+        if ((o->node == s->node || s->place) && index_same(&o->at, &s->at)) return i;
         if (same_work(k->nodes, o, s)) return i;
     }
     if (k->n == KERNEL_STEPS)
@@ -52,10 +56,51 @@ static int add_step(Kernel *k, const Step *s, Error *err)
     return k->n++;
 }
 
+unsigned kernel_loops(const Kernel *k, const Index *at)
+{
+    unsigned all = index_axes(at), loops = 0;
+    for (int i = 0; i < k->axes.n; i++)
+        if (all >> i & 1) loops |= k->bound[i] < 0 ? 1u << i : k->step[k->bound[i]].axes;
+    return loops;
+}
+
+static int is_bound(const Kernel *k, const Index *at)
+{
+    unsigned all = index_axes(at);
+    for (int i = 0; i < k->axes.n; i++)
+        if (all >> i & 1 && k->bound[i] >= 0) return 1;
+    return 0;
+}
+
 static Step step_of(const Kernel *k, int node, const Index *at)
 {
-    (void)k;
-    return (Step){.node = node, .arg = {-1, -1, -1}, .at = *at, .axes = index_axes(at)};
+    Step s = {.node = node, .arg = {-1, -1, -1}, .at = *at, .axes = kernel_loops(k, at)};
+    unsigned all = index_axes(at);
+    s.inside = k->inside;
+    for (int i = 0; i < k->axes.n; i++)
+        if (all >> i & 1 && k->bound[i] >= 0 && k->step[k->bound[i]].level > s.level)
+            s.level = k->step[k->bound[i]].level;
+    const Condition *c = &k->condition[k->inside];
+    for (int i = 0; i < c->n; i++) {
+        const Step *t = &k->step[c->term[i].step];
+        s.axes |= t->axes;
+        if (t->level > s.level) s.level = t->level;
+    }
+    return s;
+}
+
+/* An axis whose number is a step's. */
+static int add_bound(Kernel *k, int step, Size size, Error *err)
+{
+    for (int i = 0; i < k->axes.n; i++)
+        if (k->bound[i] == step && size_same(k->axes.size[i], size)) return i;
+    if (k->axes.n == INDEX_AXES)
+        return error_set(err, ERROR_UNSUPPORTED, "a kernel of more than %d axes", INDEX_AXES);
+    k->axes.size[k->axes.n] = size;
+    k->bound[k->axes.n] = step;
+    snprintf(k->axes.name[k->axes.n], sizeof k->axes.name[0], k->step[step].place ? "j%d" : "t%d",
+             step);
+    return k->axes.n++;
 }
 
 /* The coordinates of an element of a shape. */
@@ -124,9 +169,8 @@ static int operand_place(Kernel *k, const Node *x, const Node *a, const Index *a
 
 static int trace_point(Kernel *k, int node, const Index *at, Error *err)
 {
-    Step s = step_of(k, node, at);
+    Step s = {.node = node, .arg = {-1, -1, -1}, .at = *at, .inside = k->inside};
     const Node x = k->nodes->node[node];
-    s.axes = 0;
     for (int i = 0; i < 3; i++) {
         Index to;
         if (x.arg[i] < 0) continue;
@@ -205,7 +249,8 @@ static int column_place(Kernel *k, Size n, unsigned *used, Index *out, Error *er
     for (int first = 0; first < k->axes.n; first++) {
         Size all = size_number(1);
         unsigned mask = 0;
-        for (int i = first; i < k->axes.n && !((k->rows | *used) >> i & 1); i++) {
+        for (int i = first; i < k->axes.n && k->bound[i] < 0 && !((k->rows | *used) >> i & 1);
+             i++) {
             all = size_times(all, k->axes.size[i]);
             mask |= 1u << i;
             if (!size_same(all, n)) continue;
@@ -406,6 +451,30 @@ static int fold_place(Kernel *k, const Node *f, const Index *at, Index *to, unsi
     return 0;
 }
 
+/* The size of a fold in an expression that has other rows than n_rows; 0: there is none. */
+static int64_t other_rows(const Nodes *n, int node, Size n_rows, int depth)
+{
+    const Node *x = &n->node[node];
+    int64_t found = 0;
+    if (depth > 40 || x->stored) return 0;
+    if (x->kind == NODE_FOLD) return size_same(node_count(x), n_rows) ? 0 : node_count(x).at[0];
+    for (int i = 0; i < 3 && !found; i++)
+        if (x->arg[i] >= 0) found = other_rows(n, x->arg[i], n_rows, depth + 1);
+    return found;
+}
+
+/* What a fold is over lies in memory first where folds of other rows are in it and it is hardly larger than
+ * their results. Returns -1 where it does not. */
+static int body_to_store(const Nodes *n, int body, Size n_rows)
+{
+    enum { HARDLY = 4 };
+    while (n->node[body].kind == NODE_VIEW && !n->node[body].stored) body = n->node[body].arg[0];
+    const Node *x = &n->node[body];
+    if (x->kind != NODE_POINT || x->stored) return -1;
+    int64_t inner = other_rows(n, body, n_rows, 0);
+    return inner && node_count(x).at[0] <= HARDLY * inner ? body : -1;
+}
+
 static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
 {
     Node f = k->nodes->node[node];
@@ -413,10 +482,12 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     Index place = *at, to;
     Size n_rows = node_count(&f), all = node_count(&k->nodes->node[f.arg[0]]);
     if (f.parts) n_rows = size_over(n_rows, size_number(f.parts));
-    if (*at->text || (k->has_folds && rows != k->rows) ||
+    if (*at->text || k->inside || is_bound(k, at) || (k->has_folds && rows != k->rows) ||
         !size_same(product(&k->axes, rows), node_count(&f)))
         return is_root(k, node) ? error_set(err, ERROR_UNSUPPORTED, "folds of different rows")
                                 : want(k, node);
+    int inner = body_to_store(k->nodes, f.arg[0], n_rows);
+    if (inner >= 0) return want(k, inner);
     int apart = lies_apart(k->nodes, &f);
     int parts = choose_parts(k->nodes, node, n_rows, size_over(all, n_rows));
     if (parts > 1) {
@@ -451,6 +522,93 @@ static int trace_coordinate(Kernel *k, int node, const Index *at, Error *err)
     return add_step(k, &s, err);
 }
 
+/* A step that is a coordinate, less `low`. */
+static int add_place(Kernel *k, int node, const Index *at, Size low, Error *err)
+{
+    Index c = *at;
+    c.plus = size_plus(c.plus, size_times(low, size_number(-1)));
+    Step s = step_of(k, node, &c);
+    s.place = 1;
+    s.inside = 0;
+    return add_step(k, &s, err);
+}
+
+/* The condition that holds inside, with one more term. */
+static int add_term(Kernel *k, int step, Size below, Error *err)
+{
+    Condition c = k->condition[k->inside];
+    if (c.n == KERNEL_TERMS)
+        return error_set(err, ERROR_UNSUPPORTED, "a condition of more than %d terms", KERNEL_TERMS);
+    c.term[c.n].step = step;
+    c.term[c.n++].below = below;
+    for (int i = 1; i < k->n_conditions; i++)
+        if (!memcmp(&k->condition[i], &c, sizeof c)) return k->inside = i, 0;
+    if (k->n_conditions == KERNEL_CONDITIONS)
+        return error_set(err, ERROR_UNSUPPORTED, "more than %d conditions", KERNEL_CONDITIONS);
+    k->inside = k->n_conditions++;
+    k->condition[k->inside] = c;
+    return 0;
+}
+
+/* 1: a coordinate of a padded tensor is one of its argument, too, wherever the loops are. */
+static int is_within(Size low, Size own, Size whole)
+{
+    return size_is(low, 0) && size_same(own, whole);
+}
+
+static int trace_pad(Kernel *k, int node, const Index *at, Error *err)
+{
+    Index c[OP_MAX_RANK], to = index_none();
+    const Node x = k->nodes->node[node], a = k->nodes->node[x.arg[0]];
+    const int outer = k->inside;
+    Size step = size_number(1);
+    if (k->condition[outer].n && k->n > NESTED_STEPS && !a.stored && a.kind != NODE_VIEW)
+        return want(k, x.arg[0]);
+    if (coordinates(k, &x, at, c, err)) return -1;
+    for (int d = x.rank - 1; d >= 0; d--) {
+        Index own = c[d];
+        if (!is_within(x.step[d], a.size[d], x.size[d])) {
+            int place = add_place(k, node, &c[d], x.step[d], err);
+            int axis = place < 0 ? -1 : add_bound(k, place, a.size[d], err);
+            if (axis < 0 || add_term(k, place, a.size[d], err)) return -1;
+            own = index_axis(axis, size_number(1));
+        }
+        if (add_scaled(k, &to, &own, step, err)) return -1;
+        step = size_times(step, a.size[d]);
+    }
+    int body = trace(k, x.arg[0], &to, err);
+    if (body < 0) return -1;
+    Step s = step_of(k, node, at);
+    s.axes |= k->step[body].axes;
+    if (k->step[body].level > s.level) s.level = k->step[body].level;
+    s.arg[0] = body;
+    k->inside = outer;
+    return add_step(k, &s, err);
+}
+
+static int trace_gather(Kernel *k, int node, const Index *at, Error *err)
+{
+    Index c[OP_MAX_RANK], by = index_none(), to = index_none();
+    const Node x = k->nodes->node[node], a = k->nodes->node[x.arg[0]], n = k->nodes->node[x.arg[1]];
+    if (coordinates(k, &x, at, c, err)) return -1;
+    Size step = size_number(1);
+    for (int e = n.rank - 1; e >= 0; e--) {
+        if (add_scaled(k, &by, &c[x.across ? x.axis + e : e], step, err)) return -1;
+        step = size_times(step, n.size[e]);
+    }
+    int number = trace(k, x.arg[1], &by, err);
+    int axis = number < 0 ? -1 : add_bound(k, number, a.size[x.axis], err);
+    if (axis < 0) return -1;
+    const Index place = index_axis(axis, size_number(1));
+    step = size_number(1);
+    for (int d = a.rank - 1; d >= 0; d--) {
+        int own = x.across && d > x.axis ? d + n.rank - 1 : d;
+        if (add_scaled(k, &to, d == x.axis ? &place : &c[own], step, err)) return -1;
+        step = size_times(step, a.size[d]);
+    }
+    return trace(k, x.arg[0], &to, err);
+}
+
 static int trace(Kernel *k, int node, const Index *at, Error *err)
 {
     const Node *x = &k->nodes->node[node];
@@ -465,6 +623,8 @@ static int trace(Kernel *k, int node, const Index *at, Error *err)
         const Node copy = *x;
         return trace_view(k, &copy, at, err);
     }
+    case NODE_PAD: return trace_pad(k, node, at, err);
+    case NODE_GATHER: return trace_gather(k, node, at, err);
     case NODE_COORD: return trace_coordinate(k, node, at, err);
     default: return want(k, node);
     }
@@ -497,6 +657,8 @@ int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err)
     memset(k, 0, sizeof *k);
     k->nodes = nodes;
     k->wanted = -1;
+    k->n_conditions = 1;
+    memset(k->bound, -1, sizeof k->bound);
     k->scope = (IndexScope){&k->axes, k, kernel_size};
     for (int i = 0; i < INDEX_AXES; i++)
         snprintf(k->axes.name[i], sizeof k->axes.name[i], "i%d", i);
@@ -512,6 +674,7 @@ int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err)
     for (int r = 0; r < k->n_roots; r++) {
         k->root[r].step = trace(k, k->root[r].node, &k->root[r].at, err);
         if (k->root[r].step < 0) return k->wanted >= 0 ? 1 : -1;
+        k->step[k->root[r].step].axes |= kernel_loops(k, &k->root[r].at);
     }
     return 0;
 }
@@ -526,7 +689,7 @@ static int joins(const Index *at, int a, int b, Size n)
 static int can_merge(const Kernel *k, int a, int b)
 {
     Size n = k->axes.size[b];
-    if ((k->rows >> a & 1) != (k->rows >> b & 1)) return 0;
+    if (k->bound[a] >= 0 || k->bound[b] >= 0 || (k->rows >> a & 1) != (k->rows >> b & 1)) return 0;
     for (int i = 0; i < k->n_roots; i++)
         if (!joins(&k->root[i].at, a, b, n)) return 0;
     for (int i = 0; i < k->n; i++) {
@@ -535,7 +698,8 @@ static int can_merge(const Kernel *k, int a, int b)
         if (x->kind == NODE_FOLD && !x->stored && (s->over >> a & 1) != (s->over >> b & 1))
             return 0;
         if (x->kind == NODE_FOLD && (s->over >> a & 1) != (s->over >> b & 1)) return 0;
-        if (((x->stored && s->arg[0] < 0) || x->kind == NODE_COORD) && !joins(&s->at, a, b, n))
+        if (((x->stored && s->arg[0] < 0) || x->kind == NODE_COORD || s->place) &&
+            !joins(&s->at, a, b, n))
             return 0;
         if (x->parts && s->arg[0] >= 0 && (k->rows >> b & 1)) return 0;
     }

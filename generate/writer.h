@@ -6,21 +6,23 @@
 
 /* columns: axes of a row's elements. last: the axis along which neighbouring threads walk; strip: the axis
  * of rows along which they do, where a row's elements lie apart; part: the axis of a split row's parts; -1:
- * none. slices: nothing is folded, and a block takes a piece of a row. block to keep: as the genes of these
- * names. wide: places need 64 bits. kept and defined are by step: loads that stay in registers (2: they are
- * there), and values that are known for the whole row. */
+ * none. slices: nothing is folded, and a block takes a piece of a row. alone: a thread folds rows of so few
+ * columns, whose number is known, by itself: `each` neighbours along the axis `along`. block to keep: as the
+ * genes of these names. wide: places need 64 bits. kept and defined are by step: loads that stay in registers
+ * (2: they are there), and values that are known for the whole row. */
 typedef struct {
     Kernel *k;
     KernelText *t;
     Error *err;
     Buffer body;
     unsigned columns;
-    int last, strip, part, slices;
+    int last, strip, part, slices, alone, along, each;
     int block, lanes, vec, items, keep;
     int wide;
     unsigned n_loops; /* so far: each has a counter of its own */
     unsigned char *kept, *defined;
     const unsigned char *moved; /* by step: loads that a tile in shared memory has; NULL: none */
+    int number;                 /* of the source that it is launched by */
     int failed;
 } Writer;
 
@@ -55,13 +57,20 @@ typedef enum {
     HELP_FOLD_COLUMNS,
     HELP_PEAK,
     HELP_EXCHANGE,
-    HELP_MOMENTS
+    HELP_MOMENTS,
+    HELP_ORDER
 } Help;
 void writer_help(Writer *w, int which); /* puts a function of helpers.cu into the source, once */
 const char *writer_type(const Writer *w, int step);
 void writer_value(Writer *w, int step,
                   const char *type); /* with a cast where its type is another */
 const char *writer_size(Writer *w, Size s);
+const char *writer_ctype(const Writer *w, int step); /* in memory */
+void writer_index(Writer *w, const Index *at);
+/* The axes in `mask` of a flat number, the last one varying fastest. */
+void writer_axes(Writer *w, unsigned mask, const char *flat, const char *type, const char *indent);
+/* Steps that are the same for a whole row, once the folds below `level` are known. */
+void writer_row_steps(Writer *w, int level);
 
 /* ---- schedule ---- */
 
@@ -81,15 +90,14 @@ Size writer_product(const Writer *w, unsigned axes);
 /* Vectors in which a load, or a result, is read or written. */
 int writer_is_vector(const Writer *w, int step);
 int writer_root_is_vector(const Writer *w, int root);
+/* An element of a padded tensor, which is the argument's or a number. */
+int writer_is_guarded(const Writer *w, int step);
 /* A load of neighbouring elements, or of one: it may be read before it is used. */
 int writer_is_packed(const Writer *w, int step);
 int writer_passes(const Writer *w); /* over a row, before results are stored */
 
 /* Parts of a kernel's text (kernel_text.c). */
 void writer_elements(Writer *w, const char *indent); /* computes and stores V of them */
-void writer_row_steps(Writer *w);                    /* what is the same for all columns */
-void writer_axes(Writer *w, unsigned mask, const char *flat, const char *type);
-void writer_place(Writer *w, const Index *at);
 void writer_source(Writer *w, int threads);
 
 /* Sets all of the fields above but kept and defined, which the caller has cleared. */

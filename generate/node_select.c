@@ -1,0 +1,299 @@
+/* Operators that choose elements: joined and padded tensors, triangles, constants, elements by number, and
+ * the places of the largest ones. */
+#include <math.h>
+#include <string.h>
+
+#include "generate/node_build.h"
+#include "ops/op_reduction.h"
+#include "ops/row/op_nll.h"
+
+enum { MOST_JOINED = 4 };
+
+int node_number(Nodes *n, double v, Dtype dtype)
+{
+    Node x = node_blank(NODE_POINT, dtype);
+    x.text = "a";
+    x.type = "float";
+    if (!dtype_is_float(dtype) || dtype == DTYPE_F64)
+        x.type = dtype == DTYPE_F64 ? "double" : "long long";
+    x.number[0] = v;
+    return node_add(n, &x);
+}
+
+int node_point3(Nodes *n, const char *text, const int arg[3], Dtype dtype)
+{
+    int y = node_point(n, text, dtype, arg[0], arg[1]);
+    Node *x = &n->node[y];
+    if (arg[2] < 0) return y;
+    x->arg[2] = arg[2];
+    node_broadcast(x, &n->node[arg[2]]);
+    return y;
+}
+
+int node_pad(Nodes *n, int a, const Size *low, const Size *size, double fill)
+{
+    Node x = node_blank(NODE_PAD, n->node[a].dtype);
+    x.arg[0] = a;
+    x.rank = n->node[a].rank;
+    x.number[0] = fill;
+    int same = 1;
+    for (int d = 0; d < x.rank; d++) {
+        x.size[d] = size[d];
+        x.step[d] = low[d];
+        same &= size_is(low[d], 0) && size_same(size[d], n->node[a].size[d]);
+    }
+    return same ? a : node_add(n, &x);
+}
+
+int node_gather(Nodes *n, int a, int by, int axis, int across)
+{
+    const Node *of = &n->node[a], *at = &n->node[by];
+    Node x = node_blank(NODE_GATHER, of->dtype);
+    x.arg[0] = a;
+    x.arg[1] = by;
+    x.axis = axis;
+    x.across = across;
+    for (int d = 0; d < of->rank; d++)
+        if (!across || d != axis)
+            x.size[x.rank++] = across ? of->size[d] : at->size[d];
+        else
+            for (int e = 0; e < at->rank; e++) x.size[x.rank++] = at->size[e];
+    return node_add(n, &x);
+}
+
+/* ---- joined ---- */
+
+static void result_shape(const NodeCall *c, int result, Node *x)
+{
+    x->rank = c->call[0]->result[result].rank;
+    for (int d = 0; d < x->rank; d++)
+        for (int k = 0; k < SIZE_BINDINGS; k++)
+            x->size[d].at[k] = c->call[k]->result[result].size[d];
+}
+
+/* A tensor of a stack gets the new dimension. */
+static int stacked(Nodes *n, int a, int dim)
+{
+    Size size[OP_MAX_RANK];
+    int rank = n->node[a].rank;
+    if (rank == OP_MAX_RANK) return -1;
+    memcpy(size, n->node[a].size, (size_t)dim * sizeof *size);
+    size[dim] = size_number(1);
+    memcpy(size + dim + 1, n->node[a].size + dim, (size_t)(rank - dim) * sizeof *size);
+    return node_reshape(n, a, rank + 1, size);
+}
+
+static int joined(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    const OpValue *list = &call->arg[0];
+    const Dtype dtype = call->result[0].dtype;
+    int dim, y = -1, stack = !strncmp(call->op->name, "aten.stack", 10);
+    Node whole = node_blank(NODE_PAD, dtype);
+    Size low[OP_MAX_RANK], at = size_number(0);
+    result_shape(c, 0, &whole);
+    if (op_dim(call->arg[1].integer[0], whole.rank, &dim, err)) return -1;
+    if (list->n > MOST_JOINED) return 1;
+    for (int d = 0; d < whole.rank; d++) low[d] = size_number(0);
+    for (int i = 0; i < list->n; i++) {
+        int a = c->in[list->integer[i]];
+        if (stack) a = stacked(n, a, dim);
+        if (a < 0 || n->node[a].rank != whole.rank) return 1;
+        a = node_cast(n, a, dtype);
+        low[dim] = at;
+        size_know_sum(n->sizes, at, n->node[a].size[dim]);
+        at = size_plus(at, n->node[a].size[dim]);
+        int own = node_pad(n, a, low, whole.size, 0);
+        if (y < 0) {
+            y = own;
+            continue;
+        }
+        int before = node_point(n, "a < n", DTYPE_B8, node_coordinate(n, own, dim), -1);
+        n->node[before].type = "long long";
+        n->node[before].scale = low[dim];
+        y = node_point3(n, "a ? b : c", (int[]){before, y, own}, dtype);
+    }
+    if (y < 0) return 1;
+    c->result[0] = y;
+    return 0;
+}
+
+/* ---- padded, triangles, constants ---- */
+
+static int padded(Nodes *n, const NodeCall *c, Error *err)
+{
+    int a = node_operand(c, 0), mode = op_argument(c->call[0]->op, "mode"),
+        value = op_argument(c->call[0]->op, "value");
+    const OpValue *v = &c->call[0]->arg[value];
+    Size low[OP_MAX_RANK];
+    (void)err;
+    if (a < 0 || (mode >= 0 && strcmp(c->call[0]->arg[mode].text, "constant"))) return 1;
+    Node x = node_blank(NODE_PAD, n->node[a].dtype);
+    result_shape(c, 0, &x);
+    for (int d = 0; d < x.rank; d++) {
+        int own = 2 * (x.rank - 1 - d);
+        low[d] = size_number(0);
+        for (int k = 0; k < SIZE_BINDINGS && own < c->call[0]->arg[1].n; k++)
+            low[d].at[k] = c->call[k]->arg[1].integer[own];
+    }
+    c->result[0] = node_pad(n, a, low, x.size, v->kind == OP_NONE ? 0 : v->number);
+    return 0;
+}
+
+static int triangle(Nodes *n, const NodeCall *c, Error *err)
+{
+    int a = node_operand(c, 0), upper = !strncmp(c->call[0]->op->name, "aten.triu", 9);
+    (void)err;
+    if (a < 0 || !node_fixed(c, 1) || n->node[a].rank < 2) return 1;
+    int row = node_coordinate(n, a, n->node[a].rank - 2),
+        column = node_coordinate(n, a, n->node[a].rank - 1);
+    int keep = node_point(n, upper ? "b - a >= p0" : "b - a <= p0", DTYPE_B8, row, column);
+    n->node[keep].type = "long long";
+    n->node[keep].p[0] = (double)c->call[0]->arg[1].integer[0];
+    c->result[0] = node_point3(n, "a ? b : 0", (int[]){keep, a, -1}, n->node[a].dtype);
+    return 0;
+}
+
+static int constant(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    const char *name = call->op->name + 5;
+    int fill = op_argument(call->op, "fill_value");
+    (void)err;
+    double v = fill >= 0 ? call->arg[fill].number : strstr(name, "ones") ? 1 : 0;
+    if (fill >= 0)
+        for (int k = 1; k < SIZE_BINDINGS; k++)
+            if (c->call[k]->arg[fill].number != v) return 1;
+    int y = node_number(n, v, call->result[0].dtype);
+    result_shape(c, 0, &n->node[y]);
+    c->result[0] = y;
+    return 0;
+}
+
+/* ---- by number ---- */
+
+static int embedded(Nodes *n, const NodeCall *c, Error *err)
+{
+    int table = node_operand(c, 0), by = node_operand(c, 1);
+    (void)err;
+    if (table < 0 || by < 0) return 1;
+    c->result[0] = node_gather(n, table, by, 0, 1);
+    return 0;
+}
+
+/* gather and index_select: a dimension, then the numbers. */
+static int gathered(Nodes *n, const NodeCall *c, Error *err)
+{
+    int a = node_operand(c, 0), by = node_operand(c, 2), dim;
+    int across = !strncmp(c->call[0]->op->name, "aten.index_select", 17);
+    if (a < 0 || by < 0 || !n->node[a].rank) return 1;
+    if (op_dim(c->call[0]->arg[1].integer[0], n->node[a].rank, &dim, err)) return -1;
+    if (across && n->node[by].rank != 1) return 1;
+    c->result[0] = node_gather(n, a, by, dim, across);
+    return 0;
+}
+
+/* x[i]: one tensor of numbers, which may be negative, for dimension 0. */
+static int indexed(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpValue *list = &c->call[0]->arg[1];
+    int a = node_operand(c, 0);
+    (void)err;
+    if (a < 0 || list->kind != OP_TENSORS || list->n != 1 || list->integer[0] < 0) return 1;
+    int by = c->in[list->integer[0]];
+    if (dtype_is_float(n->node[by].dtype) || n->node[by].dtype == DTYPE_B8) return 1;
+    int at = node_point(n, "a < 0 ? a + n : a", DTYPE_I64, by, -1);
+    n->node[at].scale = n->node[a].size[0];
+    c->result[0] = node_gather(n, a, at, 0, 1);
+    return 0;
+}
+
+/* ---- places ---- */
+
+int node_place_of_most(Nodes *n, int a, unsigned dims, int least)
+{
+    Size size[OP_MAX_RANK] = {{{0}}};
+    int rank = 0, axis = -1, whole = 1;
+    for (int d = 0; d < n->node[a].rank; d++) {
+        whole &= dims >> d & 1;
+        if (dims >> d & 1 && axis >= 0 && d > axis + 1) return -1;
+        if (dims >> d & 1) axis = d;
+    }
+    if (whole) {
+        size[rank++] = node_count(&n->node[a]);
+        a = node_reshape(n, a, rank, size);
+        dims = 1, axis = 0;
+    }
+    if (axis < 0 || dims != 1u << axis) return -1;
+    int order =
+        node_point(n,
+                   least ? "a != a ? 2147483647LL : (long long)((__float_as_int(0.f - a) >> 31 & "
+                           "0x7fffffff) ^ __float_as_int(0.f - a))"
+                         : "a != a ? 2147483647LL : (long long)((__float_as_int(a + 0.f) >> 31 & "
+                           "0x7fffffff) ^ __float_as_int(a + 0.f))",
+                   DTYPE_I64, a, -1);
+    n->node[order].from = "float";
+    int key = node_point(n, "(a << 32) | (4294967295LL - b)", DTYPE_I64, order,
+                         node_coordinate(n, a, axis));
+    return node_point(n, "4294967295LL - (a & 4294967295LL)", DTYPE_I64,
+                      node_fold(n, FOLD_MAX, key, dims), -1);
+}
+
+/* ---- the negative log-likelihood of classes ---- */
+
+static int nll(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    int x = node_operand(c, 0), target = node_operand(c, 1), weight = node_operand(c, 2);
+    int reduction = (int)call->arg[3].integer[0];
+    (void)err;
+    if (x < 0 || target < 0 || !node_fixed(c, 3) || n->node[x].rank != 2) return 1;
+    int used = node_point(n, "a != p0", DTYPE_B8, target, -1);
+    n->node[used].type = "long long";
+    n->node[used].p[0] = (double)call->arg[4].integer[0];
+    int safe = node_point(n, "a ? b : 0", DTYPE_I64, used, target);
+    Size column[2] = {n->node[target].size[0], size_number(1)}, row[1] = {column[0]};
+    int own = node_gather(n, x, node_reshape(n, safe, 2, column), 1, 0);
+    own = node_reshape(n, node_made(n, "-a", own, -1), 1, row);
+    int w = weight < 0
+                ? node_made(n, "a ? 1.f : 0.f", used, -1)
+                : node_point3(n, "a ? b : 0.f",
+                              (int[]){used, node_gather(n, weight, safe, 0, 1), -1}, DTYPE_F32);
+    int y = node_point3(n, "a ? b * c : 0.f", (int[]){used, own, w}, DTYPE_F32);
+    int sum = reduction ? node_fold_to(n, FOLD_SUM, w, 1, 0) : -1;
+    if (reduction) y = node_fold_to(n, FOLD_SUM, y, 1, 0);
+    if (reduction == 1) y = node_made(n, "a / b", y, sum);
+    c->result[0] = node_cast(n, y, call->result[0].dtype);
+    if (call->n_results > 1 && reduction) c->result[1] = node_cast(n, sum, call->result[1].dtype);
+    return 0;
+}
+
+int node_select(Nodes *n, const NodeCall *c, Error *err)
+{
+    static const struct {
+        const char *name;
+        int (*read)(Nodes *n, const NodeCall *c, Error *err);
+    } readers[] = {{"aten.cat.", joined},
+                   {"aten.concat.", joined},
+                   {"aten.stack.", joined},
+                   {"aten.pad.", padded},
+                   {"aten.constant_pad_nd.", padded},
+                   {"aten.triu.", triangle},
+                   {"aten.tril.", triangle},
+                   {"aten.zeros", constant},
+                   {"aten.ones", constant},
+                   {"aten.full", constant},
+                   {"aten.new_zeros", constant},
+                   {"aten.new_ones", constant},
+                   {"aten.new_full", constant},
+                   {"aten.embedding.", embedded},
+                   {"aten.gather.", gathered},
+                   {"aten.index_select.", gathered},
+                   {"aten.index.Tensor", indexed}};
+    const Op *op = c->call[0]->op;
+    if (op->infer == nll_infer) return nll(n, c, err);
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
+        if (!strncmp(op->name, readers[i].name, strlen(readers[i].name)))
+            return readers[i].read(n, c, err);
+    return 1;
+}
