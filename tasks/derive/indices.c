@@ -9,6 +9,7 @@ static const struct {
     const char *op, *argument, *of;
     int dim; /* -1: the argument "dim"; -2: `of` is a number of classes */
 } indexed[] = {{"aten.embedding.", "indices", "weight", 0},
+               {"aten.embedding_bag.", "indices", "weight", 0},
                {"aten.cross_entropy_loss.", "target", "self", 1},
                {"aten.nll_loss.", "target", "self", 1},
                {"aten.nll_loss_nd.", "target", "self", 1},
