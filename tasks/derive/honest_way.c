@@ -252,6 +252,20 @@ static void add_cancelled(const Way *way, const GraphStep *s, double *y, int64_t
         y[k] += (y[k] != 0) * 2 * unit * fmax(1, fmin(fabs(x[k]), 16)) * noise(key, k);
 }
 
+/* Eager PyTorch's convolution of half types is rounded before its bias is added, and again after it. */
+static void round_before_bias(const GraphStep *s, double *y)
+{
+    const OpCall *c = &s->b->calls[s->node].call;
+    const OpTensor *of = &c->result[0];
+    if (strncmp(c->op->name, "aten.conv", 9) || c->n_tensors < 3) return;
+    int64_t channels = op_elements(&c->tensor[2]), n = op_elements(of), inner = 1;
+    int spatial = c->tensor[1].rank - 2;
+    for (int d = of->rank - spatial; d < of->rank; d++) inner *= of->size[d];
+    for (int64_t k = 0; k < n; k++) y[k] -= s->in[2][k / inner % channels];
+    way_round(of->dtype, y, n);
+    for (int64_t k = 0; k < n; k++) y[k] += s->in[2][k / inner % channels];
+}
+
 static int has_float(const OpCall *c)
 {
     for (int i = 0; i < c->n_results; i++)
@@ -285,6 +299,8 @@ static int results(void *ctx, const GraphStep *s, Error *err)
             n == op_elements(&c->call.tensor[0]))
             add_cancelled(e->way, s, out[i], n);
         int stored = e->way->only ? e->way->only == node + 1 : e->way->stored;
+        if (stored && (y->dtype == DTYPE_F16 || y->dtype == DTYPE_BF16))
+            round_before_bias(s, out[i]);
         if (e->way->fma && product && !stored && !e->last[b->values[value].base]) continue;
         int last = e->last[b->values[value].base];
         Dtype to = last ? (e->open ? DTYPE_F32 : y->dtype) : stored ? y->dtype : DTYPE_F32;

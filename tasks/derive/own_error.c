@@ -100,7 +100,8 @@ static int fetch(void *of, int input, int64_t from, int64_t n, double *dst, Erro
     } else {
         dtype_to_double(x->dtype, (const char *)o->in[input] + at, dst, (size_t)n);
     }
-    if (o->by > 0 && x->dtype == DTYPE_F32) way_blur(dst, from, n, o->by, o->key + (uint64_t)input);
+    if (o->by > 0 && dtype_is_float(x->dtype))
+        way_blur(dst, from, n, o->by, o->key + (uint64_t)input);
     return 0;
 }
 
@@ -118,10 +119,20 @@ static int element(Own *o, int output, size_t at, double *value, Error *err)
     return graph_demand(&d, err);
 }
 
+/* The relative error of the coarsest type that eager PyTorch rounds to on the way to an output. */
+static double coarsest(const Task *t, int output)
+{
+    switch (t->outputs[output].dtype) {
+    case DTYPE_F16: return 0x1p-11;
+    case DTYPE_BF16: return 0x1p-8;
+    default: return t->tf32 ? TF32_UNIT : 0;
+    }
+}
+
 static int by_blurs(Own *o, int output, size_t at, double *error, Error *err)
 {
-    const double unit = way_sum_error(sizes_terms(o->b)),
-                 by = o->of->task->tf32 ? fmax(TF32_UNIT, unit) : unit;
+    const double unit = way_sum_error(sizes_terms(o->b)), rounding = coarsest(o->of->task, output),
+                 by = fmax(rounding, unit);
     double want, got, most = 0;
     o->by = 0;
     int rc = element(o, output, at, &want, err);
@@ -138,7 +149,7 @@ static int by_blurs(Own *o, int output, size_t at, double *error, Error *err)
 /* By the way that is known for the case. */
 static int errors(Own *o, const OwnElements *e, double *error, Error *err)
 {
-    int rc = o->inputs || o->of->task->tf32 ? 1 : by_ways(o, e, error, err);
+    int rc = o->inputs || coarsest(o->of->task, e->output) > 0 ? 1 : by_ways(o, e, error, err);
     if (rc <= 0) return rc;
     rc = 0;
     for (int k = 0; k < e->n && !rc; k++) rc = by_blurs(o, e->output, e->at[k], &error[k], err);
@@ -149,7 +160,7 @@ int own_error(const OwnElements *e, double *error, Error *err)
 {
     Own o = {.of = e->of, .inputs = e->inputs};
     const Task *t = e->of->task;
-    if (!t->graph || t->outputs[e->output].dtype != DTYPE_F32) return 1;
+    if (!t->graph || !dtype_is_float(t->outputs[e->output].dtype)) return 1;
     int rc = task_graph_bind(t, e->of->workload, &o.b, err) ? -1 : 0;
     if (!rc && !e->inputs) rc = draw(&o, err);
     if (!rc) rc = errors(&o, e, error, err);

@@ -12,7 +12,7 @@
 #include "tasks/graph/demand.h"
 #include "tasks/task.h"
 
-/* n elements of one output in float32, by flat indices. inputs: where the case's are; NULL: they are
+/* n elements of one output, by flat indices. inputs: where the case's are; NULL: they are
  * drawn. */
 typedef struct {
     const TaskCase *of;

@@ -45,12 +45,11 @@ static Product product(const TaskCase *c)
     return p;
 }
 
-static Task *product_task(void)
+static Task *product_task(Dtype type)
 {
     static const char *const lines[] = {"y = aten.matmul(x, w)"};
     Small s = {.axes = {{"rows", NULL, 64}, {"terms", NULL, TERMS}, {"cols", NULL, 64}},
-               .inputs = {tensor("x", DTYPE_F32, "rows", "terms"),
-                          tensor("w", DTYPE_F32, "terms", "cols")}};
+               .inputs = {tensor("x", type, "rows", "terms"), tensor("w", type, "terms", "cols")}};
     small(&s, lines, 1, 3, 2);
     return derived(&s.d);
 }
@@ -60,7 +59,7 @@ static Task *product_task(void)
 static void test_needles(void **state)
 {
     (void)state;
-    Task *t = product_task();
+    Task *t = product_task(DTYPE_F32);
     for (int64_t size = 48; size <= 128; size += 80) {
         const Workload w = {.role = ROLE_CHECK, .axis = {size, TERMS, size}};
         const TaskCase c = {t, &w, VARIANT_NEEDLES, 4711, 1};
@@ -85,6 +84,27 @@ static void test_needles(void **state)
     task_free(t);
 }
 
+/* Of half types, an element may move as its factors' roundings do, and no more. */
+static void test_halves(void **state)
+{
+    (void)state;
+    static const Dtype types[] = {DTYPE_F16, DTYPE_BF16};
+    static const double units[] = {0x1p-11, 0x1p-8};
+    for (int i = 0; i < 2; i++) {
+        Task *t = product_task(types[i]);
+        const Workload w = {.role = ROLE_CHECK, .axis = {48, TERMS, 48}};
+        const TaskCase c = {t, &w, VARIANT_DRAWN, 4711, 1};
+        const size_t at[2] = {0, 77};
+        double error[2];
+        assert_int_equal(own_error(&(OwnElements){&c, NULL, 0, 2, at}, error, NULL), 0);
+        for (int k = 0; k < 2; k++) { /* TERMS normal products, each off by the unit */
+            assert_true(error[k] > units[i] * sqrt(TERMS) / 2);
+            assert_true(error[k] < units[i] * sqrt(TERMS) * 16);
+        }
+        task_free(t);
+    }
+}
+
 /* Without a graph nothing is known. */
 static void test_unknown(void **state)
 {
@@ -103,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_needles),
+        cmocka_unit_test(test_halves),
         cmocka_unit_test(test_unknown),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
