@@ -115,6 +115,9 @@ ok $? 'another style: prompts of every stage, not what was collected'
 would small PRECISION=highest; tried+=' PRECISION'
 [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ] && has collect-samples && has report-prompts
 ok $? 'another precision: all verdicts.qa, prompts, and what follows'
+would small TOLERANCE=2x; tried+=' TOLERANCE'
+[ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ] && has collect-samples && has report-prompts
+ok $? 'another tolerance: all verdicts.qa, prompts, and what follows'
 would small ROUNDS=3
 ! grep -vxE 'crl-3-.*|report-.*|best-.*|report' "$tmp/made" && has crl-3-model-manifest
 ok $? 'one round more makes that round and the report'

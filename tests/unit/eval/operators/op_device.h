@@ -122,6 +122,7 @@ static inline void retype(FixtureCase *f, Dtype d)
     }
     if (op_infer(c, &err) || c->op->reference(c, (const double *const *)f->in, f->out, &err))
         fail_msg("%s", err.text);
+    op_layout(c);
 }
 
 /* ---- one call on the device ---- */
