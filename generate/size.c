@@ -174,8 +174,18 @@ static Size place_size(const SizeTable *t, Place p)
     return s;
 }
 
+/* Is the expression right at all bindings? One that was found where no axis of two that are tied can vary
+ * alone may be a number. */
+static int is_right(const SizeTable *t, const Sizes *s, const char *text, Size want)
+{
+    int64_t n;
+    for (int k = 0; k < SIZE_BINDINGS; k++)
+        if (derivation_value(&t->derived, &s[k], text, &n, NULL) || n != want.at[k]) return 0;
+    return 1;
+}
+
 /* The sizes of values that are no axis: those of windows, concatenations and the like. */
-static void know_places(SizeTable *t)
+static void know_places(SizeTable *t, const Sizes *sizes)
 {
     const GraphBound *b = t->bound[0];
     for (int v = 0; v < b->graph->n_values; v++)
@@ -185,8 +195,46 @@ static void know_places(SizeTable *t)
             int known = size_constant(s);
             for (int i = 0; i < t->n_known && !known; i++) known = size_same(t->known[i].size, s);
             char *text = known ? NULL : derivation_expression(&t->derived, size_at, &p);
-            if (text) know(t, s, text);
+            char sum[SIZE_TEXT];
+            Error unused;
+            if (text && is_right(t, sizes, text, s))
+                know(t, s, text);
+            else if (!known && !size_text(t, s, sum, &unused))
+                know(t, s, sum);
             free(text);
+        }
+}
+
+/* Gives two axes sizes of their own ratio: the smallest such times `by`. 1: the graph can be bound so. */
+static int choose_both(const Derivation *v, Sizes *s, const int axis[2], int64_t by)
+{
+    Sizes trial = *s;
+    int64_t a = s->at[axis[0]], b = s->at[axis[1]], common = a, rest = b;
+    while (rest) {
+        int64_t left = common % rest;
+        common = rest, rest = left;
+    }
+    trial.at[axis[0]] = a / common * by, trial.at[axis[1]] = b / common * by;
+    if (derivation_fits(v, &trial)) return 0;
+    *s = trial;
+    return 1;
+}
+
+/* Axes that no other size fits while the rest stay, such as two of which one is twice the other, get other
+ * sizes in pairs: multiples of primes, where these fit. */
+static void choose_pairs(const Derivation *v, const Sizes *own, Sizes *s, int k)
+{
+    static const int primes[] = {37, 41, 43, 47, 59, 61, 67, 71},
+                     times[] = {1, 2, 4, 8, 16, 32, 3, 6};
+    const int n = sizeof primes / sizeof *primes, m = sizeof times / sizeof *times;
+    int pairs = 0;
+    for (int a = 0; a < v->draft.n_axes; a++)
+        for (int b = a + 1; b < v->draft.n_axes && s->at[a] == own->at[a]; b++) {
+            if (s->at[b] != own->at[b]) continue;
+            for (int i = 0, done = 0; i < m && !done; i++)
+                done = choose_both(v, s, (const int[]){a, b},
+                                   (int64_t)primes[(3 * k + pairs) % n] * times[i]);
+            pairs += s->at[a] != own->at[a];
         }
 }
 
@@ -197,6 +245,7 @@ static int bind_all(SizeTable *t, Error *err)
         s[k] = derivation_own(&t->derived);
         for (int i = 0; i < t->derived.draft.n_axes && k; i++)
             size_choose(&t->derived, &s[k], i, (size_t)(5 * k));
+        if (k) choose_pairs(&t->derived, &s[0], &s[k], k);
         if (derivation_bind(&t->derived, &s[k], &t->bound[k], err)) return -1;
     }
     for (int i = 0; i < t->derived.draft.n_axes; i++) {
@@ -204,7 +253,7 @@ static int bind_all(SizeTable *t, Error *err)
         for (int k = 0; k < SIZE_BINDINGS; k++) axis.at[k] = s[k].at[i];
         know(t, axis, t->derived.axes[i].name);
     }
-    know_places(t);
+    know_places(t, s);
     return 0;
 }
 

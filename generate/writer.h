@@ -31,11 +31,15 @@ static inline const Node *node_of(const Writer *w, int step)
     return &w->k->nodes->node[w->k->step[step].node];
 }
 
-/* A step that reads memory; a fold of this kernel; a step that differs from column to column. */
+/* A step that reads memory; a fold of this kernel; a step that differs from column to column. A result that
+ * is one number everywhere has no arguments, and is no load. */
 static inline int is_load(const Writer *w, int step)
 {
     const Step *s = &w->k->step[step];
-    return node_of(w, step)->stored && s->arg[0] < 0;
+    if (!node_of(w, step)->stored || s->arg[0] >= 0) return 0;
+    for (int i = 0; i < w->k->n_roots; i++)
+        if (w->k->root[i].node == s->node) return 0;
+    return 1;
 }
 
 static inline int is_fold(const Writer *w, int step)

@@ -46,7 +46,8 @@ offers() {
         echo "${COMPREPLY[*]}"' "$prefix/share/bash-completion/completions/quern" "$@"
 }
 [ "$(offers quern ev)" = eval ] && [ "$(offers quern help ev)" = eval ] &&
-    [ "$(offers quern eval --t)" = '--task --task-root --tolerance' ] && [ "$(offers quern compile --h)" = --help ]
+    [ "$(offers quern eval --t)" = '--task --task-root --tolerance' ] &&
+    [ "$(offers quern compile --h)" = --help ]
 ok $? 'completion offers commands and flags'
 if command -v help2man >/dev/null; then
     grep -q '^quern-eval .- compile, check and time one candidate' "$prefix/share/man/man1/quern-eval.1"

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "generate/first.h"
+#include "tests/small_draft.h"
 
 static TaskSet tasks;
 
@@ -65,6 +66,26 @@ static void test_a_task_without_a_graph_is_refused(void **state)
     assert_non_null(strstr(err.text, "relu has no graph"));
 }
 
+/* Neither of two axes can have another size while the other one stays. */
+static void test_axes_that_are_tied_are_no_numbers(void **state)
+{
+    static const char *const lines[] = {"a = aten.slice.Tensor(x, 1, 0, end=-1)",
+                                        "b = aten.slice.Tensor(z, 1, 1, end=9223372036854775807)",
+                                        "s = aten.add.Tensor(a, b)", "y = aten.mean(s)"};
+    Small s = {.axes = {{"rows", NULL, 8}, {"cols", NULL, 64}, {"cols_1", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols"),
+                          tensor("z", DTYPE_F32, "rows", "cols_1")}};
+    Generated g;
+    Error err;
+    (void)state;
+    small(&s, lines, 4, 3, 2);
+    Task *t = derived(&s.d);
+    if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
+    if (!strstr(g.source, "(cols - 1)") || strstr(g.source, "63")) fail_msg("%s", g.source);
+    free(g.source);
+    task_free(t);
+}
+
 /* The timed sizes of the task have three channels, and three features of a group. */
 static void test_a_part_of_an_axis_is_no_other_axis(void **state)
 {
@@ -86,6 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_graphs_become_few_kernels),
         cmocka_unit_test(test_a_task_without_a_graph_is_refused),
+        cmocka_unit_test(test_axes_that_are_tied_are_no_numbers),
         cmocka_unit_test(test_a_part_of_an_axis_is_no_other_axis),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
