@@ -61,8 +61,11 @@ static int find_tiles(Tiles *t)
     int best = 0, n = 0, count[INDEX_AXES] = {0};
     t->across = k->n_roots == 1 && !k->has_folds ? walked(k, &k->root[0].at) : -1;
     if (t->across < 0) return 0;
+    /* A number that a gather reads is no axis of the loops. */
+    const unsigned loops = index_axes(&k->root[0].at);
     for (int i = 0; i < k->n; i++)
-        if (is_moved(k, i, t->across)) count[walked(k, &k->step[i].at)]++;
+        if (is_moved(k, i, t->across) && loops >> walked(k, &k->step[i].at) & 1)
+            count[walked(k, &k->step[i].at)]++;
     for (int i = 0; i < k->axes.n; i++)
         if (count[i] > best) best = count[i], t->down = i;
     if (!best) return 0;
