@@ -569,7 +569,7 @@ int convolution_depthwise(const Convolution *v)
 int convolution_is_depthwise(const OpCall *c)
 {
     Convolution v;
-    return !convolution_of(c, &v, NULL) && convolution_depthwise(&v);
+    return c->op->infer == infer && !convolution_of(c, &v, NULL) && convolution_depthwise(&v);
 }
 
 int convolution_read(const OpCall *c, Convolution *out)
