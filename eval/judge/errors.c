@@ -41,7 +41,7 @@ static const Workload *measured_at(const Judgement *j)
     return judgement_is_predicted(j) ? own[0].small : own[0].timed;
 }
 
-/* What an output may differ by. */
+/* The largest difference of an output that is allowed. */
 static double allowed(const Judgement *j, const Errors *eager, int output)
 {
     const ErrorBudget *b = &j->task->budget;

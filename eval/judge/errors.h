@@ -12,7 +12,7 @@
 
 #define ERRORS_LOOSEST 4.0
 
-/* Of the outputs that a run has left. */
+/* Measures the errors of the outputs that a run has left. */
 int errors_measure(Run *r, Errors *out, Error *err);
 
 /* Before any check: where a budget is given, measure the baseline's errors and loosen the task's cases. */

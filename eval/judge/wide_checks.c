@@ -223,7 +223,7 @@ static int check_long_branch(Judgement *j, const PlanStep *s)
     return rc;
 }
 
-/* What the largest check is judged on, for a branch that it does not take. */
+/* The contents of a check that stands for the largest one, where that one does not take the branch. */
 static int check_wide_branch(Judgement *j, const PlanStep *s)
 {
     const Workload *w = branches_wide(j, s, -1);

@@ -22,7 +22,7 @@ static int is_worth_it(const SecondLook *l, const TaskDifference *d)
            d->bad <= 1 + l->n / (l->n < SMALL_OUTPUT ? one_of_few : one_of_many);
 }
 
-/* What was looked at last. Each pair of a timing asks for the same. */
+/* The elements of the last look and its result: each pair of a timing asks for the same elements. */
 typedef struct {
     char task[DIGEST_HEX];
     int64_t axis[TASK_MAX_AXES];

@@ -17,7 +17,7 @@ typedef struct {
     double ms;
 } VerdictStep;
 
-/* What was found at one of several timed workloads. */
+/* A row of the verdict: the result at one of several timed workloads. */
 typedef struct {
     char sizes[VERDICT_CHECK_TEXT]; /* "rows=1 cols=4096" */
     double weight;                  /* its share of the sum of weights */

@@ -50,7 +50,7 @@ const VerdictField verdict_fields[] = {
     {"eager_error", 'f', '?', DET, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(eager_error), "",
      "the baseline's, on the same inputs"},
     {"error_of", 't', '?', DET, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(error_of), "",
-     "that output: the worst of all beside the budget or eager; empty when none was measured"},
+     "the output with the largest error beside its budget or eager; empty when none was measured"},
     {"budget", 'f', '?', DET, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(budget), "",
      "what error may be by TOLERANCE; 0: no budget was given"},
     {"light_us", 'f', '?', DET, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(light_us), "us",
