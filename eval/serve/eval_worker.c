@@ -281,7 +281,8 @@ static int serves_again(Worker *w, Error *err)
 }
 
 /* Start the runner and open the queue. The runner may say that it cannot serve the device: a wrong
- * name keeps its code; otherwise a new start would not help, so the device counts as sick. */
+ * name keeps its code; otherwise a new start would not help, so the queue learns that the device
+ * is sick. */
 static int begin(Worker *w, Error *err)
 {
     const EvalWorkerOptions *o = w->opt;
@@ -292,13 +293,9 @@ static int begin(Worker *w, Error *err)
         if (serves_again(w, err)) return -1;
         return open_precompile(w, err);
     }
-    if (err->code == ERROR_DEVICE_SICK) {
-        queue_open(o->redis, o->queue, VERDICT_HARNESS, &w->queue, &ignored); /* NULL: none */
-        return leave_service(w, err);
-    }
-    if (started > 0 && error_exit_status(err->code) != EXIT_STATUS_USAGE)
-        err->code = ERROR_DEVICE_SICK;
-    return -1;
+    if (started < 0 || error_exit_status(err->code) == EXIT_STATUS_USAGE) return -1;
+    queue_open(o->redis, o->queue, VERDICT_HARNESS, &w->queue, &ignored); /* NULL: none */
+    return leave_service(w, err);
 }
 
 int eval_worker_run(const EvalWorkerOptions *opt, Error *err)

@@ -57,6 +57,11 @@ for i in 1 2 3 4; do touch ill; ./noop --device sim:h100 2>a.log; [ $? = 4 ] && 
 ok $? 'four devices that fall sick over one job leave it alive'
 ./noop --device sim:h100 --once 2>b.log; wait $submitter; s=$?
 [ $s = 0 ] && [ "$(message w.qa)" = noop ]; ok $? 'the fifth device judges a job that four sick ones left'
+
+# ---- a device that cannot be used from the start ----
+CUDA_VISIBLE_DEVICES='' "$BIN/quern-evald" --device cuda:0 2>a.log; s=$?
+[ $s = 4 ] && [ "$(wc -l <a.log)" = 1 ]; ok $? 'an evaluator without a GPU ends with status 4 and one sentence'
+status | grep -qF "\"quarantined\": \"$(hostname) cuda:0\""; ok $? 'the queue names a GPU that is not there'
 unset QUERN_REDIS
 kill -TERM $fleet; wait $fleet
 
