@@ -38,6 +38,8 @@ class Bound:
             self.links += [(sub._modules, name, child) for name, child in sub._modules.items()]
             if sub is not module:
                 self.hooks += [sub._forward_hooks, sub._forward_pre_hooks]
+        # torch.compile cannot tell one recurrent module from another.
+        self.followed = [link for link in self.links if not isinstance(link[2], torch.nn.RNNBase)]
         self.call_hooks = [*self.hooks, *(getattr(module, n) for n in _HOOKS), *_GLOBAL_HOOKS]
         self.places = [self._place(module, *key.rpartition(".")[::2]) for key in keys]
         self.names = [key.rpartition(".")[2] for key in keys]
@@ -64,8 +66,8 @@ class Bound:
             self.calls.clear()
         self.calls[own] = guard(tensors), package.calls[(index, *shapes)], index
 
-    def changed(self):
-        for place, name, child in self.links:
+    def changed(self, traced):
+        for place, name, child in self.followed if traced else self.links:
             if place.get(name) is not child:
                 return "its submodules have changed"
         for hooks in self.hooks:
@@ -113,7 +115,7 @@ def _otherwise(self, arguments, keywords):
     elif tensors is None:
         why = "its arguments are not those that were judged"
     else:
-        why = bound.changed() or package.unfit(tensors, traced)
+        why = bound.changed(traced) or package.unfit(tensors, traced)
     if why is None and not traced:
         why = package.refusal(tensors)
     if why is None and not (traced or bound.checked):
