@@ -60,7 +60,8 @@ ok $? 'four devices that fall sick over one job leave it alive'
 
 # ---- a device that cannot be used from the start ----
 CUDA_VISIBLE_DEVICES='' "$BIN/quern-evald" --device cuda:0 2>a.log; s=$?
-[ $s = 4 ] && [ "$(wc -l <a.log)" = 1 ]; ok $? 'an evaluator without a GPU ends with status 4 and one sentence'
+[ $s = 4 ] && [ "$(wc -l <a.log)" = 1 ]
+ok $? 'an evaluator without a GPU ends with status 4 and one sentence'
 status | grep -qF "\"quarantined\": \"$(hostname) cuda:0\""; ok $? 'the queue names a GPU that is not there'
 unset QUERN_REDIS
 kill -TERM $fleet; wait $fleet
