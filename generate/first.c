@@ -132,7 +132,7 @@ static void put_permuted(Plan *p, const char *to, const Node *x, const char *fro
 static int is_product(const Plan *p, int node, MatrixProduct *m)
 {
     if (!p->counted || !product_read(&p->nodes, node, m)) return 0;
-    m->route = product_choose(&p->nodes, m);
+    product_choose(&p->nodes, m, 0);
     return m->route != ROUTE_LIBRARY;
 }
 
@@ -290,11 +290,11 @@ static int put_line(Plan *p, int line)
 
 static int put_buffer(Plan *p, int node);
 
-/* The kernel of a product, and of what follows it in k. */
-static int put_product(Plan *p, const MatrixProduct *m, Kernel *k, int step)
+/* The kernel of products, and of what follows them in k. */
+static int put_product(Plan *p, const ProductJoin *j, Kernel *k)
 {
-    for (int x = 0; x < PRODUCT_OPERANDS; x++) {
-        int node = m->side[x].node;
+    for (int i = 0; i < j->n * PRODUCT_OPERANDS; i++) {
+        int x = i % PRODUCT_OPERANDS, node = j->m[i / PRODUCT_OPERANDS].side[x].node;
         if (x == PRODUCT_C || node < 0) continue;
         store(p, node);
         if (write_node(p, node)) return -1;
@@ -302,8 +302,8 @@ static int put_product(Plan *p, const MatrixProduct *m, Kernel *k, int step)
     if (++p->n_kernels > MOST_KERNELS)
         return error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
     p->text.number = p->n_kernels;
-    if (p->estimate) estimate_add_product(p->estimate, k, product_us(m), product_launches(m));
-    return product_write(m, k, step, &p->text, p->err);
+    if (p->estimate) estimate_add_product(p->estimate, k, product_us(j), product_launches(j));
+    return product_write(j, k, &p->text, p->err);
 }
 
 /* A product whose elements others read from memory. */
@@ -314,21 +314,30 @@ static int write_product(Plan *p, const MatrixProduct *m)
     grow(p);
     node_at(p, at)->stored = 1;
     memcpy(node_at(p, at)->name, node_at(p, m->of)->name, GRAPH_NAME);
-    int rc = kernel_trace(k, &p->nodes, at, p->err), step = rc ? -1 : product_step(k);
-    if (rc || step < 0) rc = error_set(p->err, ERROR_UNSUPPORTED, "a product in other dimensions");
-    if (!rc) rc = put_product(p, m, k, step) || put_buffer(p, m->of) ? -1 : 0;
+    ProductJoin j = {0};
+    int rc = kernel_trace(k, &p->nodes, at, p->err);
+    if (!rc) product_join(k, &j);
+    if (rc || !j.n) rc = error_set(p->err, ERROR_UNSUPPORTED, "a product in other dimensions");
+    j.m[0] = *m;
+    if (!rc) rc = put_product(p, &j, k) || put_buffer(p, m->of) ? -1 : 0;
     free(k);
     return rc;
 }
 
-/* The step of a product that no other kernel needs; -1: none. */
-static int joined_product(const Plan *p, const Kernel *k, MatrixProduct *m)
+/* Finds the products that no other kernel needs. */
+static void joined_products(const Plan *p, const Kernel *k, ProductJoin *j)
 {
-    int step = p->counted ? product_step(k) : -1;
-    return step >= 0 && is_product(p, k->step[step].node, m) &&
-                   p->uses[p->nodes.node[k->step[step].node].line] == 1
-               ? step
-               : -1;
+    int n = 0;
+    j->n = 0;
+    if (p->counted) product_join(k, j);
+    for (int i = 0; i < j->n; i++) {
+        if (p->uses[p->nodes.node[j->m[i].of].line] != 1) continue;
+        j->m[n] = j->m[i];
+        j->step[n++] = j->step[i];
+    }
+    j->n = n;
+    if (n) product_choose(&p->nodes, &j->m[0], n);
+    if (n && j->m[0].route == ROUTE_LIBRARY) j->n = 0;
 }
 
 static int write_kept(Plan *p, int node)
@@ -390,17 +399,18 @@ static int write_computed(Plan *p, int node)
         }
     }
     if (rc == 1) rc = error_set(p->err, ERROR_UNSUPPORTED, "a kernel that is never whole");
-    MatrixProduct m;
-    int product = rc ? -1 : joined_product(p, k, &m);
+    ProductJoin j = {0};
+    if (!rc) joined_products(p, k, &j);
     for (int i = 0; i < k->n && !rc; i++) {
         const Node *x = node_at(p, k->step[i].node);
-        if (!x->stored || k->step[i].arg[0] >= 0 || i == product) continue;
+        int joined = (j.n > 0 && i == j.step[0]) || (j.n > 1 && i == j.step[1]);
+        if (!x->stored || k->step[i].arg[0] >= 0 || joined) continue;
         note_use(p, k->step[i].node);
         rc = write_node(p, k->step[i].node);
     }
-    if (!rc && product >= 0) {
+    if (!rc && j.n) {
         count_computed(p, k);
-        rc = put_buffer(p, node) || put_product(p, &m, k, product) ? -1 : 0;
+        rc = put_buffer(p, node) || put_product(p, &j, k) ? -1 : 0;
         free(k);
         return rc;
     }

@@ -25,6 +25,8 @@ typedef enum {
     GENE_BLOCK,
     GENE_ITEMS,
     GENE_ROUTE, /* of a product */
+    GENE_TILE,
+    GENE_STAGES,
     GENES
 } Gene;
 

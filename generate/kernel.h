@@ -71,7 +71,7 @@ unsigned kernel_loops(const Kernel *k, const Index *at);
 const char *kernel_size(void *kernel, Size s, Error *err);
 const char *kernel_tensor(Kernel *k, int node, int written);
 
-enum { TEXT_BUFFERS = 4, TEXT_SIZES = 16 };
+enum { TEXT_BUFFERS = 5, TEXT_SIZES = 16 };
 /* Appends the kernel's source, unless an equal one is there, and the line that launches it. seen: the texts
  * of all so far. estimate: it gets the kernel's time by the analytic model (estimate.h); NULL: none is asked
  * for. shared: buffers that all products use, by the sizes that they need (product.h). */
@@ -93,10 +93,10 @@ typedef struct {
 int kernel_write(Kernel *k, KernelText *t, Error *err);
 
 /* For kernels whose loops are written elsewhere: what they do with one element, whose flat place in the first
- * result is line * width + column. given: the step that the text has as `sum`; width: an axis begins there.
- * Statements that end in a return of the result. */
+ * result is line * width + column. given: the steps that the text has as `sum` and `sum_2`; width: an axis
+ * begins there. Statements that end in a return of the result. */
 typedef struct {
-    int given;
+    int n_given, given[2];
     Size width;
 } KernelElement;
 int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer *out, Error *err);

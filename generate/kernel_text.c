@@ -722,10 +722,13 @@ int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer 
     writer_axes(&w, lines, "line", "long long", "        ");
     writer_axes(&w, columns, "column", "long long", "        ");
     for (int i = 0; i < k->n; i++) {
-        if (i != e->given)
+        int at = 0;
+        while (at < e->n_given && i != e->given[at]) at++;
+        if (at == e->n_given)
             put_step(&w, i, "        ");
         else
-            buffer_printf(&w.body, "        const %s t%d = sum;\n", writer_type(&w, i), i);
+            buffer_printf(&w.body, "        const %s t%d = sum%s;\n", writer_type(&w, i), i,
+                          at ? "_2" : "");
     }
     buffer_printf(&w.body, "        return (%s)t%d;\n",
                   dtype_ctype(k->nodes->node[k->root[0].node].dtype), k->root[0].step);

@@ -12,6 +12,11 @@ enum { SMS = 132, SIDE = 128, LEAST_DEPTH = 512 };
 /* The library reads the right factor of few rows at half of that rate; a block takes 64 columns. */
 enum { FEW_ROWS = 16, MANY_COLUMNS = 64 * SMS / 2 };
 static const double most_bytes = 1.6e9; /* of a plan's buffers, on a simulator */
+/* Of half types: the library's rate, and that of the kernel by the columns of its tiles; what a tile takes
+ * beside its sums; and what passes of elements that are in L2 move. */
+static const double half_library_rate = 6.6e14, half_rate[] = {2.8e14, 4.8e14, 6.3e14},
+                    half_tile = 3e-6, passes_rate = 5e12, half_launches = 4e-6, half_enough = 0.98;
+enum { HALF_TILES = 3, HALF_STAGES = 8, SHARED_FOR_STAGES = 196608 };
 
 typedef struct {
     Product at[SIZE_BINDINGS];
@@ -113,15 +118,94 @@ static double rows_time(const MatrixProduct *m)
     return 4 * groups * columns * depth * batch / bytes_rate + 3e-6;
 }
 
-double product_us(const MatrixProduct *m)
+/* ---- half types ---- */
+
+static int half_columns(int tile)
 {
-    double library;
-    return 1e6 * (m->route == ROUTE_ROWS ? rows_time(m) : own_time(m, &library));
+    return 64 << tile;
 }
 
-int product_launches(const MatrixProduct *m)
+/* Seconds of a kernel with so many products at once. tile: by number. */
+static double half_time(const MatrixProduct *m, int joined, int tile, int parts)
 {
+    const double rows = (double)m->count[PRODUCT_ROWS].at[0],
+                 columns = (double)m->count[PRODUCT_COLUMNS].at[0] * joined,
+                 depth = (double)m->count[PRODUCT_DEPTH].at[0],
+                 batch = (double)m->count[PRODUCT_BATCH].at[0], wide = half_columns(tile);
+    double tiles = ceil(rows / SIDE) * ceil(columns / wide) * batch * parts,
+           one = 2 * SIDE * wide * ceil(depth / parts / 64) * 64 / (half_rate[tile] / SMS),
+           sums = ceil(tiles / SMS) * (one + half_tile),
+           bytes = 2 * batch * ((rows + columns) * depth + rows * columns),
+           partial = parts > 1 ? 8 * parts * rows * columns * batch / passes_rate + 3e-6 : 0;
+    return larger(sums, bytes / bytes_rate) + partial + half_launches;
+}
+
+/* Seconds of the library's calls, and of a pass over their results. */
+static double half_library_time(const MatrixProduct *m, int joined)
+{
+    const double rows = (double)m->count[PRODUCT_ROWS].at[0],
+                 columns = (double)m->count[PRODUCT_COLUMNS].at[0],
+                 depth = (double)m->count[PRODUCT_DEPTH].at[0],
+                 batch = (double)m->count[PRODUCT_BATCH].at[0], results = rows * columns * batch;
+    double flops = 2 * results * depth / half_library_rate,
+           bytes = 2 * (batch * (rows + columns) * depth + results) / bytes_rate,
+           pass = joined ? 2 * (joined + 1) * results / passes_rate + 3e-6 : 0;
+    return (joined ? joined : 1) * (larger(flops, bytes) + half_launches) + pass;
+}
+
+static int most_stages(int columns)
+{
+    const int stages = SHARED_FOR_STAGES / (2 * (SIDE + columns) * 64);
+    return stages < HALF_STAGES ? stages : HALF_STAGES;
+}
+
+/* The fastest tiles. Returns their seconds. */
+static double half_choose(MatrixProduct *m, int joined)
+{
+    static const int parts[] = {1, 2, 4, 8, 16, 32, 64};
+    double best = HUGE_VAL;
+    for (int t = HALF_TILES - 1; t >= (joined > 1); t--)
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+            if (parts[i] > 1 && m->count[PRODUCT_DEPTH].at[0] < 512 * parts[i]) continue;
+            double us = half_time(m, joined ? joined : 1, t, parts[i]);
+            if (us >= best) continue;
+            best = us;
+            m->tile = half_columns(t), m->parts = parts[i];
+        }
+    m->stages = most_stages(m->tile);
+    return best;
+}
+
+double product_us(const ProductJoin *j)
+{
+    const MatrixProduct *m = &j->m[0];
+    double library;
+    int tile = 0;
+    if (m->dtype == DTYPE_F32)
+        return 1e6 * (m->route == ROUTE_ROWS ? rows_time(m) : own_time(m, &library));
+    while (half_columns(tile) < m->tile) tile++;
+    return 1e6 * half_time(m, j->n, tile, m->parts);
+}
+
+int product_launches(const ProductJoin *j)
+{
+    const MatrixProduct *m = &j->m[0];
+    if (m->dtype != DTYPE_F32) return m->parts > 1 ? 2 : 1;
     return m->route == ROUTE_ROWS ? 1 : 3;
+}
+
+/* ---- a call ---- */
+
+static int is_half(Dtype d)
+{
+    return d == DTYPE_F16 || d == DTYPE_BF16;
+}
+
+static int has_type(const Bindings *b, Dtype d)
+{
+    for (int x = 0; x < PRODUCT_OPERANDS; x++)
+        if (b->at[0].side[x].tensor && b->at[0].side[x].tensor->dtype != d) return 0;
+    return 1;
 }
 
 static int read_product(const Nodes *n, int line, MatrixProduct *out)
@@ -138,7 +222,7 @@ static int read_product(const Nodes *n, int line, MatrixProduct *out)
         group_step(&b, PRODUCT_C, g, &out->side[PRODUCT_C].step[g]);
     if (out->beta == 0)
         for (int k = 0; k < SIZE_BINDINGS; k++) b.at[k].side[PRODUCT_D].tensor = NULL;
-    return read_side(n, &b, line, PRODUCT_A, &out->side[PRODUCT_A]) &&
+    return has_type(&b, out->dtype) && read_side(n, &b, line, PRODUCT_A, &out->side[PRODUCT_A]) &&
            read_side(n, &b, line, PRODUCT_B, &out->side[PRODUCT_B]) &&
            read_side(n, &b, line, PRODUCT_D, &out->side[PRODUCT_D]);
 }
@@ -147,10 +231,13 @@ int product_read(const Nodes *n, int node, MatrixProduct *out)
 {
     const Node *x = &n->node[node];
     memset(out, 0, sizeof *out);
-    if (x->kind != NODE_KEPT || x->dtype != DTYPE_F32 || !read_product(n, x->line, out)) return 0;
+    if (x->kind != NODE_KEPT || !(x->dtype == DTYPE_F32 || is_half(x->dtype))) return 0;
+    out->dtype = x->dtype;
+    if (!read_product(n, x->line, out)) return 0;
     out->of = node;
-    return !(n->sizes->task->tf32 & TF32_CUBLAS) && is_dense(&out->side[PRODUCT_A], PRODUCT_ROWS) &&
-           is_dense(&out->side[PRODUCT_B], PRODUCT_COLUMNS) && is_in_order(out) && fits(out);
+    if (x->dtype == DTYPE_F32 && (n->sizes->task->tf32 & TF32_CUBLAS || !fits(out))) return 0;
+    return is_dense(&out->side[PRODUCT_A], PRODUCT_ROWS) &&
+           is_dense(&out->side[PRODUCT_B], PRODUCT_COLUMNS) && is_in_order(out);
 }
 
 /* Both factors' lines lie in one piece. */
@@ -168,33 +255,81 @@ static int default_route(const MatrixProduct *m)
     return is_worth_it(m) ? ROUTE_HALVES : ROUTE_LIBRARY;
 }
 
-int product_choose(const Nodes *n, const MatrixProduct *m)
+static int half_route(MatrixProduct *m, int joined)
 {
-    char key[GRAPH_NAME];
-    node_key(n, m->of, key);
-    return genes_choose(n->genes, key,
-                        &(GenePoint){.gene = GENE_ROUTE,
-                                     .by_default = default_route(m),
-                                     .most = is_along(m) ? ROUTE_ROWS : ROUTE_HALVES});
+    return half_choose(m, joined) < half_enough * half_library_time(m, joined) ? ROUTE_HALVES
+                                                                               : ROUTE_LIBRARY;
 }
 
-int product_step(const Kernel *k)
+static void choose_tiles(const Nodes *n, const char *key, MatrixProduct *m, int joined)
 {
-    int found = -1;
-    MatrixProduct m;
-    for (int i = 0; i < k->n; i++) {
-        const Node *x = &k->nodes->node[k->step[i].node];
-        if (x->kind != NODE_KEPT || k->step[i].arg[0] >= 0 || k->has_folds ||
-            !index_same(&k->step[i].at, &k->root[0].at) || found >= 0)
-            continue;
-        if (product_read(k->nodes, k->step[i].node, &m)) found = i;
-    }
-    /* Rows and columns are axes of the kernel's. */
-    for (int i = 0; i < k->axes.n && found >= 0; i++) {
-        product_read(k->nodes, k->step[found].node, &m);
-        const Size by = k->root[0].at.by[i], columns = m.count[PRODUCT_COLUMNS];
+    m->tile = genes_choose(n->genes, key,
+                           &(GenePoint){.gene = GENE_TILE,
+                                        .by_default = m->tile,
+                                        .least = half_columns(joined > 1),
+                                        .most = half_columns(HALF_TILES - 1)});
+    const int most = most_stages(m->tile);
+    m->stages = genes_choose(
+        n->genes, key,
+        &(GenePoint){.gene = GENE_STAGES, .by_default = most, .least = 3, .most = most});
+    m->parts = genes_choose(
+        n->genes, key,
+        &(GenePoint){.gene = GENE_SPLIT, .by_default = m->parts, .least = 1, .most = 64});
+}
+
+void product_choose(const Nodes *n, MatrixProduct *m, int joined)
+{
+    char key[GRAPH_NAME];
+    const int half = m->dtype != DTYPE_F32;
+    node_key(n, m->of, key);
+    m->route =
+        genes_choose(n->genes, key,
+                     &(GenePoint){.gene = GENE_ROUTE,
+                                  .by_default = half ? half_route(m, joined) : default_route(m),
+                                  .most = !half && is_along(m) ? ROUTE_ROWS : ROUTE_HALVES});
+    if (half && m->route == ROUTE_HALVES) choose_tiles(n, key, m, joined);
+}
+
+/* Rows and columns are axes of the kernel's. */
+static int has_axes(const Kernel *k, const MatrixProduct *m)
+{
+    for (int i = 0; i < k->axes.n; i++) {
+        const Size by = k->root[0].at.by[i], columns = m->count[PRODUCT_COLUMNS];
         if (!size_divides(columns, by) && !size_divides(size_times(by, k->axes.size[i]), columns))
-            return -1;
+            return 0;
     }
-    return found;
+    return 1;
+}
+
+static int same_tensor(const ProductTensor *a, const ProductTensor *b)
+{
+    int same = a->node == b->node && size_same(a->offset, b->offset);
+    for (int g = 0; g < PRODUCT_GROUPS; g++) same &= size_same(a->step[g], b->step[g]);
+    return same;
+}
+
+/* One tile has sums of both. */
+static int may_join(const MatrixProduct *a, const MatrixProduct *b)
+{
+    int same = a->dtype != DTYPE_F32 && b->dtype == a->dtype &&
+               same_tensor(&a->side[PRODUCT_A], &b->side[PRODUCT_A]);
+    for (int g = 0; g < PRODUCT_GROUPS; g++)
+        same &= size_same(a->count[g], b->count[g]) &&
+                size_same(a->side[PRODUCT_B].step[g], b->side[PRODUCT_B].step[g]);
+    return same;
+}
+
+void product_join(const Kernel *k, ProductJoin *out)
+{
+    MatrixProduct m;
+    out->n = 0;
+    for (int i = 0; i < k->n && out->n < PRODUCT_JOINED && !k->has_folds; i++) {
+        const Step *s = &k->step[i];
+        if (k->nodes->node[s->node].kind != NODE_KEPT || s->arg[0] >= 0 ||
+            !index_same(&s->at, &k->root[0].at) || !product_read(k->nodes, s->node, &m) ||
+            !has_axes(k, &m) || (out->n && !may_join(&out->m[0], &m)))
+            continue;
+        out->step[out->n] = i;
+        out->m[out->n++] = m;
+    }
 }

@@ -14,27 +14,37 @@ typedef struct {
 } ProductTensor;
 
 /* sum = alpha * (the sum over the depth) + beta * addend. The result, of the kept node `of`, is in C order:
- * batch, rows, columns. */
+ * batch, rows, columns. dtype: of all of its tensors. By ROUTE_HALVES a product of a half type has tiles of
+ * `tile` columns, from `stages` tiles of its factors, and `parts` blocks share a sum. */
 typedef struct {
-    int of, route;
+    int of, route, tile, stages, parts;
+    Dtype dtype;
     ProductTensor side[PRODUCT_OPERANDS];
     double alpha, beta;
     Size count[PRODUCT_GROUPS];
 } MatrixProduct;
 
+/* What a traced kernel has of products, of which it needs each element once and at its own place: n steps of
+ * it. Two are of half types and share their left factor. */
+enum { PRODUCT_JOINED = 2 };
+typedef struct {
+    int n, step[PRODUCT_JOINED];
+    MatrixProduct m[PRODUCT_JOINED];
+} ProductJoin;
+
 /* 1: a kept node is a product that a kernel can compute. */
 int product_read(const Nodes *n, int node, MatrixProduct *out);
-/* The route that the schedule has for it; by default the fastest one, by the timed sizes. */
-int product_choose(const Nodes *n, const MatrixProduct *m);
-/* The time of its kernels by its route, and how many there are, by the timed sizes. */
-double product_us(const MatrixProduct *m);
-int product_launches(const MatrixProduct *m);
-/* The step of a traced kernel that is a product, of which the kernel needs each element once and at its own
- * place; -1: there is none. */
-int product_step(const Kernel *k);
-/* Appends the kernel that computes the product, by its route, and from it all of k. step: as product_step.
- * The product's tensors lie in memory. */
-int product_write(const MatrixProduct *m, Kernel *k, int step, KernelText *t, Error *err);
+/* Sets the route that the schedule has for it, with its tiles; by default the fastest, by the timed sizes.
+ * joined: so many such products are in one kernel with what follows; 0: nothing follows. */
+void product_choose(const Nodes *n, MatrixProduct *m, int joined);
+/* The time of their kernels by their route, and how many there are, by the timed sizes. */
+double product_us(const ProductJoin *j);
+int product_launches(const ProductJoin *j);
+/* Finds the products of a traced kernel; n is 0 where there is none. Routes are not chosen. */
+void product_join(const Kernel *k, ProductJoin *out);
+/* Appends the kernel that computes the products, by their route, and from them all of k. The products'
+ * tensors lie in memory. */
+int product_write(const ProductJoin *j, Kernel *k, KernelText *t, Error *err);
 /* Appends the buffers that all kernels of products share. */
 void product_buffers(KernelText *t);
 

@@ -6,46 +6,32 @@
 #include "base/embed.h"
 #include "base/memory.h"
 #include "base/part.h"
-#include "generate/product.h"
+#include "generate/product_text.h"
 
 EMBED(generate_product, "generate/product.cu")
 
-enum { HELP_FACTOR = 16, HELP_PRODUCT, HELP_FEW };
-enum { LEFT_PARTS, LEFT_FACTORS, RIGHT_PARTS, RIGHT_FACTORS }; /* of KernelText.shared */
 /* Of product.cu. */
 enum { SIDE = 128, THREADS = 256, SHARED = 3 * 4 * SIDE * 64 * 2 + 1024, TERMS = 64, ACROSS = 32 };
 enum { FEW_ROWS = 16, FEW_COLUMNS = 64, FEW_SHARED = 5 * (FEW_ROWS + FEW_COLUMNS) * 128 * 4 };
 
-typedef struct {
-    const MatrixProduct *m;
-    Kernel *k;
-    int step;
-    KernelText *t;
-    Error *err;
-    const char *out; /* the result's name */
-    Buffer body;
-    int failed;
-} ProductWriter;
-
-static int is_along_depth(const MatrixProduct *m, ProductOperand x)
+int product_is_along(const MatrixProduct *m, ProductOperand x)
 {
     return size_is(m->side[x].step[PRODUCT_DEPTH], 1);
 }
 
-static const char *size_of(ProductWriter *w, Size s)
+const char *product_size(ProductWriter *w, Size s)
 {
     const char *name = kernel_size(w->k, s, w->err);
     if (!name) w->failed = 1;
     return name ? name : "0";
 }
 
-/* " + batch * step", for each group whose index has a name. */
-static void put_place(ProductWriter *w, const ProductTensor *t, const char *const *index)
+void product_put_place(ProductWriter *w, const ProductTensor *t, const char *const *index)
 {
-    if (!size_is(t->offset, 0)) buffer_printf(&w->body, " + %s", size_of(w, t->offset));
+    if (!size_is(t->offset, 0)) buffer_printf(&w->body, " + %s", product_size(w, t->offset));
     for (int g = 0; g < PRODUCT_GROUPS; g++)
         if (index[g] && !size_is(t->step[g], 0))
-            buffer_printf(&w->body, " + %s * %s", index[g], size_of(w, t->step[g]));
+            buffer_printf(&w->body, " + %s * %s", index[g], product_size(w, t->step[g]));
 }
 
 static void put_factor(ProductWriter *w, const char *name, ProductOperand x, ProductGroup lines)
@@ -53,27 +39,27 @@ static void put_factor(ProductWriter *w, const char *name, ProductOperand x, Pro
     static const char *const index[PRODUCT_GROUPS] = {[PRODUCT_BATCH] = "batch"};
     const ProductTensor *t = &w->m->side[x];
     buffer_printf(&w->body, "    const Factor %s = {%s", name, kernel_tensor(w->k, t->node, 0));
-    put_place(w, t, index);
-    buffer_printf(&w->body, ", %s, ", size_of(w, w->m->count[lines]));
-    buffer_printf(&w->body, "%s, ", size_of(w, w->m->count[PRODUCT_DEPTH]));
+    product_put_place(w, t, index);
+    buffer_printf(&w->body, ", %s, ", product_size(w, w->m->count[lines]));
+    buffer_printf(&w->body, "%s, ", product_size(w, w->m->count[PRODUCT_DEPTH]));
     buffer_printf(&w->body, "%s};\n",
-                  size_of(w, t->step[is_along_depth(w->m, x) ? lines : PRODUCT_DEPTH]));
+                  product_size(w, t->step[product_is_along(w->m, x) ? lines : PRODUCT_DEPTH]));
 }
 
-/* The sum with its addend. */
-static void put_sum(ProductWriter *w)
+/* A sum with its addend. */
+static void put_sum(ProductWriter *w, const MatrixProduct *m, const char *suffix)
 {
     static const char *const index[PRODUCT_GROUPS] = {
         [PRODUCT_BATCH] = "batch", [PRODUCT_ROWS] = "row", [PRODUCT_COLUMNS] = "column"};
-    const ProductTensor *d = &w->m->side[PRODUCT_D];
+    const ProductTensor *d = &m->side[PRODUCT_D];
     char factor[40] = "";
-    if (w->m->alpha != 1) snprintf(factor, sizeof factor, "(float)%.17g * ", w->m->alpha);
-    buffer_printf(&w->body, "        const float sum = %stotal", factor);
+    if (m->alpha != 1) snprintf(factor, sizeof factor, "(float)%.17g * ", m->alpha);
+    buffer_printf(&w->body, "        const float sum%s = %stotal%s", suffix, factor, suffix);
     if (d->node >= 0) {
         buffer_puts(&w->body, " + ");
-        if (w->m->beta != 1) buffer_printf(&w->body, "(float)%.17g * ", w->m->beta);
-        buffer_printf(&w->body, "%s[0", kernel_tensor(w->k, d->node, 0));
-        put_place(w, d, index);
+        if (m->beta != 1) buffer_printf(&w->body, "(float)%.17g * ", m->beta);
+        buffer_printf(&w->body, "(float)%s[0", kernel_tensor(w->k, d->node, 0));
+        product_put_place(w, d, index);
         buffer_puts(&w->body, "]");
     }
     buffer_puts(&w->body, ";\n");
@@ -90,21 +76,25 @@ static void put_split_parameters(Buffer *to)
 static void put_split(ProductWriter *w, const char *name, const char *side, ProductGroup lines)
 {
     char n[32];
-    snprintf(n, sizeof n, "%s", size_of(w, w->m->count[lines]));
+    snprintf(n, sizeof n, "%s", product_size(w, w->m->count[lines]));
     buffer_printf(&w->body,
                   "    const Split %s = {%s_parts + batch * %s * tiles_of(%s) * (2 * TERMS), "
                   "%s_factors + batch * %s};\n",
                   name, side, n, side, side, n);
 }
 
-/* What the kernel makes of a sum. */
-static void put_value(ProductWriter *w, const char *rows)
+void product_put_value(ProductWriter *w, const char *rows)
 {
-    buffer_puts(&w->body,
-                "    const auto value = [&](long long row, long long column, float total) {\n");
-    buffer_printf(&w->body, "        const long long line = batch * %s + row;\n", rows);
-    put_sum(w);
-    KernelElement e = {w->step, w->m->count[PRODUCT_COLUMNS]};
+    const ProductJoin *j = w->join;
+    KernelElement e = {.n_given = j->n, .width = w->m->count[PRODUCT_COLUMNS]};
+    buffer_printf(&w->body,
+                  "    const auto value = [&](long long batch, long long row, long long column, "
+                  "float total%s) {\n        const long long line = batch * %s + row;\n",
+                  j->n > 1 ? ", float total_2" : "", rows);
+    for (int i = 0; i < j->n; i++) {
+        put_sum(w, &j->m[i], i ? "_2" : "");
+        e.given[i] = j->step[i];
+    }
     if (kernel_put_element(w->k, w->t, &e, &w->body, w->err)) w->failed = 1;
     buffer_puts(&w->body, "    };\n");
 }
@@ -115,33 +105,35 @@ static void put_halves(ProductWriter *w, const char *rows, const char *columns)
     const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype);
     put_split(w, "left_split", "left", PRODUCT_ROWS);
     put_split(w, "right_split", "right", PRODUCT_COLUMNS);
-    buffer_printf(&w->body,
-                  "    product<%d, %d>(left, right, left_split, right_split, blockIdx.x %% tiles,\n"
-                  "        [&](long long row, long long column, float first, float second) {\n"
-                  "        if (row >= %s || column >= %s) return;\n"
-                  "        %s *at = %s + (batch * %s + row) * %s + column;\n"
-                  "        if (%s %% 2 == 0) {\n"
-                  "            *(Pack<%s, 2> *)at = {value(row, column, first), value(row, column "
-                  "+ 1, second)};\n"
-                  "        } else {\n"
-                  "            at[0] = value(row, column, first);\n"
-                  "            if (column + 1 < %s) at[1] = value(row, column + 1, second);\n"
-                  "        }\n    });\n",
-                  is_along_depth(m, PRODUCT_A), is_along_depth(m, PRODUCT_B), rows, columns, type,
-                  w->out, rows, columns, columns, type, columns);
+    buffer_printf(
+        &w->body,
+        "    product<%d, %d>(left, right, left_split, right_split, blockIdx.x %% tiles,\n"
+        "        [&](long long row, long long column, float first, float second) {\n"
+        "        if (row >= %s || column >= %s) return;\n"
+        "        %s *at = %s + (batch * %s + row) * %s + column;\n"
+        "        if (%s %% 2 == 0) {\n"
+        "            *(Pack<%s, 2> *)at = {value(batch, row, column, first), value(batch, row, "
+        "column + 1, second)};\n"
+        "        } else {\n"
+        "            at[0] = value(batch, row, column, first);\n"
+        "            if (column + 1 < %s) at[1] = value(batch, row, column + 1, second);\n"
+        "        }\n    });\n",
+        product_is_along(m, PRODUCT_A), product_is_along(m, PRODUCT_B), rows, columns, type, w->out,
+        rows, columns, columns, type, columns);
 }
 
 static void put_rows(ProductWriter *w, const char *rows, const char *columns)
 {
-    buffer_printf(&w->body,
-                  "    const long long tile = blockIdx.x %% tiles, across = (%s + %d) / %d;\n"
-                  "    few_rows(left, right, tile / across * %d, tile %% across * %d,\n"
-                  "        [&](long long row, long long column, float total) {\n"
-                  "        if (row < %s && column < %s)\n"
-                  "            %s[(batch * %s + row) * %s + column] = value(row, column, total);\n"
-                  "    });\n",
-                  columns, FEW_COLUMNS - 1, FEW_COLUMNS, FEW_ROWS, FEW_COLUMNS, rows, columns,
-                  w->out, rows, columns);
+    buffer_printf(
+        &w->body,
+        "    const long long tile = blockIdx.x %% tiles, across = (%s + %d) / %d;\n"
+        "    few_rows(left, right, tile / across * %d, tile %% across * %d,\n"
+        "        [&](long long row, long long column, float total) {\n"
+        "        if (row < %s && column < %s)\n"
+        "            %s[(batch * %s + row) * %s + column] = value(batch, row, column, total);\n"
+        "    });\n",
+        columns, FEW_COLUMNS - 1, FEW_COLUMNS, FEW_ROWS, FEW_COLUMNS, rows, columns, w->out, rows,
+        columns);
 }
 
 static void put_body(ProductWriter *w)
@@ -150,15 +142,15 @@ static void put_body(ProductWriter *w)
     const int few = m->route == ROUTE_ROWS, down = few ? FEW_ROWS : SIDE,
               across = few ? FEW_COLUMNS : SIDE;
     char rows[32], columns[32];
-    snprintf(rows, sizeof rows, "%s", size_of(w, m->count[PRODUCT_ROWS]));
-    snprintf(columns, sizeof columns, "%s", size_of(w, m->count[PRODUCT_COLUMNS]));
+    snprintf(rows, sizeof rows, "%s", product_size(w, m->count[PRODUCT_ROWS]));
+    snprintf(columns, sizeof columns, "%s", product_size(w, m->count[PRODUCT_COLUMNS]));
     buffer_printf(&w->body,
                   "    const long long tiles = ((%s + %d) / %d) * (long long)((%s + %d) / %d);\n"
                   "    const long long batch = blockIdx.x / tiles;\n",
                   rows, down - 1, down, columns, across - 1, across);
     put_factor(w, "left", PRODUCT_A, PRODUCT_ROWS);
     put_factor(w, "right", PRODUCT_B, PRODUCT_COLUMNS);
-    put_value(w, rows);
+    product_put_value(w, rows);
     if (few)
         put_rows(w, rows, columns);
     else
@@ -173,8 +165,7 @@ static int line_threads(const MatrixProduct *m)
     return m->count[PRODUCT_DEPTH].at[0] > 1024 ? THREADS : 32;
 }
 
-/* Notes that a shared buffer needs so many elements. */
-static int share(ProductWriter *w, int buffer, const char *size)
+int product_share(ProductWriter *w, int buffer, const char *size)
 {
     KernelText *t = w->t;
     int at = 0;
@@ -191,7 +182,8 @@ void product_buffers(KernelText *t)
     static const char *const names[TEXT_BUFFERS] = {[LEFT_PARTS] = "half left_parts",
                                                     [LEFT_FACTORS] = "float2 left_factors",
                                                     [RIGHT_PARTS] = "half right_parts",
-                                                    [RIGHT_FACTORS] = "float2 right_factors"};
+                                                    [RIGHT_FACTORS] = "float2 right_factors",
+                                                    [PART_SUMS] = "float part_sums"};
     for (int i = 0; i < TEXT_BUFFERS; i++) {
         int n = t->shared[i].n;
         if (n) buffer_printf(t->plan, "//@ buffer %s[", names[i]);
@@ -208,7 +200,7 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
     const MatrixProduct *m = w->m;
     const char *side = x == PRODUCT_A ? "left" : "right";
     const ProductGroup group = x == PRODUCT_A ? PRODUCT_ROWS : PRODUCT_COLUMNS;
-    const int along = is_along_depth(m, x), threads = line_threads(m), number = w->t->number;
+    const int along = product_is_along(m, x), threads = line_threads(m), number = w->t->number;
     SizeTable *sizes = w->k->nodes->sizes;
     char lines[SIZE_TEXT], batch[SIZE_TEXT], depth[SIZE_TEXT], grid[2 * SIZE_TEXT];
     const int alone = size_is(m->count[PRODUCT_BATCH], 1);
@@ -223,7 +215,7 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
     Buffer types;
     buffer_init(&own.body, 1 << 16);
     buffer_init(&types, 1 << 16);
-    const char *n = size_of(&own, m->count[group]);
+    const char *n = product_size(&own, m->count[group]);
     buffer_printf(&own.body,
                   "    const long long blocks = (%s + %d) / %d, batch = blockIdx.x / blocks;\n", n,
                   a_block - 1, a_block);
@@ -248,9 +240,9 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
     snprintf(grid, sizeof grid, "ceil_div(%s, %d)%s", lines, a_block, times);
     snprintf(size, sizeof size, "(%s)%s * ceil_div(%s, %d) * %d", lines, times, depth, TERMS,
              2 * TERMS);
-    int rc = share(w, x == PRODUCT_A ? LEFT_PARTS : RIGHT_PARTS, size);
+    int rc = product_share(w, x == PRODUCT_A ? LEFT_PARTS : RIGHT_PARTS, size);
     snprintf(size, sizeof size, "(%s)%s", lines, times);
-    rc |= share(w, x == PRODUCT_A ? LEFT_FACTORS : RIGHT_FACTORS, size);
+    rc |= product_share(w, x == PRODUCT_A ? LEFT_FACTORS : RIGHT_FACTORS, size);
     buffer_printf(w->t->plan, "//@ launch split_%s_%d<<<%s, %d>>>(", side, number, grid,
                   along ? THREADS : 1024);
     rc |= kernel_put_arguments(k, w->t->plan, w->err);
@@ -281,43 +273,50 @@ static int put_launch(ProductWriter *w)
     return 0;
 }
 
-static void put_help(KernelText *t, int bit, const char *part)
+void product_help(KernelText *t, int bit, const char *file, const char *part)
 {
-    if (!(t->helpers >> bit & 1)) part_put(t->source, generate_product, part);
+    if (!(t->helpers >> bit & 1)) part_put(t->source, file, part);
     t->helpers |= 1u << bit;
 }
 
-static int is_wide(const MatrixProduct *m, const Kernel *k)
+int product_is_wide(const ProductWriter *w)
 {
-    int wide = kernel_is_wide(k);
-    for (int x = 0; x < PRODUCT_OPERANDS; x++)
-        if (x != PRODUCT_C && m->side[x].node >= 0)
-            wide |= node_count(&k->nodes->node[m->side[x].node]).at[0] >= 1 << 30;
+    int wide = kernel_is_wide(w->k);
+    for (int i = 0; i < w->join->n; i++)
+        for (int x = 0; x < PRODUCT_OPERANDS; x++)
+            if (x != PRODUCT_C && w->join->m[i].side[x].node >= 0)
+                wide |= node_count(&w->k->nodes->node[w->join->m[i].side[x].node]).at[0] >= 1 << 30;
     return wide;
 }
 
-int product_write(const MatrixProduct *m, Kernel *k, int step, KernelText *t, Error *err)
+static int write_floats(ProductWriter *w)
 {
-    ProductWriter w = {.m = m, .k = k, .step = step, .t = t, .err = err};
-    const int few = m->route == ROUTE_ROWS;
+    const int few = w->m->route == ROUTE_ROWS;
     Buffer types;
-    buffer_init(&w.body, 1 << 20);
     buffer_init(&types, 1 << 16);
-    put_help(t, HELP_FACTOR, "factor");
-    put_help(t, few ? HELP_FEW : HELP_PRODUCT, few ? "few" : "product");
-    w.out = kernel_tensor(k, k->root[0].node, 1);
-    put_body(&w);
-    kernel_put_parameters(k, 1, is_wide(m, k), &types);
+    product_help(w->t, HELP_FACTOR, generate_product, "factor");
+    product_help(w->t, few ? HELP_FEW : HELP_PRODUCT, generate_product, few ? "few" : "product");
+    put_body(w);
+    kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
     if (!few) put_split_parameters(&types);
-    if ((!few && (put_split_kernel(&w, PRODUCT_A) || put_split_kernel(&w, PRODUCT_B))) ||
-        put_launch(&w))
-        w.failed = 1;
-    if (!w.failed)
+    if ((!few && (put_split_kernel(w, PRODUCT_A) || put_split_kernel(w, PRODUCT_B))) ||
+        put_launch(w))
+        w->failed = 1;
+    if (!w->failed)
         buffer_printf(
-            t->source,
+            w->t->source,
             "extern \"C\" __global__ void __launch_bounds__(%d) kernel_%d(%s)\n{\n%s}\n\n", THREADS,
-            t->number, types.data, w.body.data);
-    buffer_release(&w.body);
+            w->t->number, types.data, w->body.data);
     buffer_release(&types);
-    return w.failed ? -1 : 0;
+    return w->failed ? -1 : 0;
+}
+
+int product_write(const ProductJoin *j, Kernel *k, KernelText *t, Error *err)
+{
+    ProductWriter w = {.join = j, .m = &j->m[0], .k = k, .t = t, .err = err};
+    buffer_init(&w.body, 1 << 20);
+    w.out = kernel_tensor(k, k->root[0].node, 1);
+    int rc = j->m[0].dtype == DTYPE_F32 ? write_floats(&w) : product_half_write(&w);
+    buffer_release(&w.body);
+    return rc;
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The generator's first candidates are right: pointwise, over rows and over columns, split sums, views, casts,
-# products.
+# products, also of half types.
 # TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
@@ -19,6 +19,16 @@ sed '/^.*launch/s/(h_last,/(h_raw,/' chain.cu >raw.cu
 "$BUILD/bin/quern-eval" --task conv_chain --device sim:h100 raw.cu >out 2>&1
 grep -q 'h_raw is a view whose elements do not lie one after another' out
 ok $? "a kernel that takes such a result as one in C order is refused"
+export QUERN_TASKS=$root/tests/fixtures/products
+while read -r t schedule; do
+  "$BUILD/bin/quern-kernel" --task "$t" --schedule "$schedule" >half.cu &&
+    [ "$(grep -c '^//@ op' half.cu)" -le 1 ] && # a view
+    "$BUILD/bin/quern-eval" --task "$t" --device sim:h100 half.cu >out 2>&1
+  ok $? "$t with $schedule: $(sed -n 's/^ *score *//p' out)"
+done <<'END'
+swiglu_bf16 //@ schedule g route=halves tile=128 split=2
+bmm_bias_f16 //@ schedule h route=halves stages=3
+END
 unset QUERN_TASKS
 lines() { sed -n '/^\/\/@ schedule/p' "$1"; }
 has_all() { # SOURCE SCHEDULE: each gene of the schedule is in the source's lines

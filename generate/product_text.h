@@ -1,0 +1,41 @@
+/* Parts of the texts of products' kernels. */
+#ifndef GENERATE_PRODUCT_TEXT_H
+#define GENERATE_PRODUCT_TEXT_H
+
+#include "generate/product.h"
+
+/* Bits of KernelText.helpers. A half type's instruction has one for each number of columns. */
+enum { HELP_FACTOR = 16, HELP_PRODUCT, HELP_FEW, HELP_HALF, HELP_MULTIPLY };
+/* Of KernelText.shared. */
+enum { LEFT_PARTS, LEFT_FACTORS, RIGHT_PARTS, RIGHT_FACTORS, PART_SUMS };
+
+/* m: the join's first product. */
+typedef struct {
+    const ProductJoin *join;
+    const MatrixProduct *m;
+    Kernel *k;
+    KernelText *t;
+    Error *err;
+    const char *out; /* the result's name */
+    Buffer body;
+    int failed;
+} ProductWriter;
+
+/* A line's elements lie in one piece. */
+int product_is_along(const MatrixProduct *m, ProductOperand x);
+const char *product_size(ProductWriter *w, Size s);
+/* " + batch * step", for each group whose index has a name. */
+void product_put_place(ProductWriter *w, const ProductTensor *t, const char *const *index);
+/* A function `value` of batch, row, column and the sums, which is what the kernel makes of them. */
+void product_put_value(ProductWriter *w, const char *rows);
+/* Appends a part of a file to the source, once by its bit. */
+void product_help(KernelText *t, int bit, const char *file, const char *part);
+/* Notes that a shared buffer needs so many elements. */
+int product_share(ProductWriter *w, int buffer, const char *size);
+/* 1: places need 64 bits. */
+int product_is_wide(const ProductWriter *w);
+
+/* As product_write, for products of half types. */
+int product_half_write(ProductWriter *w);
+
+#endif
