@@ -1,5 +1,5 @@
-// Products of matrices of half types by Hopper's tensor cores, in generated kernels. A block makes one tile of
-// 128 rows after another; its copies run ahead of its sums, into the next tile, too.
+// Products of matrices of half types by Hopper's tensor cores, in generated kernels. A block makes one tile
+// of 128 rows after another; its copies run ahead of its sums, into the next tile, too.
 
 //@ half
 enum {
