@@ -117,23 +117,62 @@ static int is_taken(const Derivation *v, const Sizes *s, int axis, int64_t prime
     return taken;
 }
 
-void size_choose(const Derivation *v, Sizes *s, int axis, size_t first)
+/* Of each power of two from 2 to 64 some primes have an odd quotient, and others an even one. */
+static const int primes[] = {97,  113, 139, 167, 193, 227, 257, 283, 311, 337, 367, 397, 431,
+                             461, 491, 521, 29,  53,  101, 107, 131, 149, 151, 163, 173, 179,
+                             181, 191, 199, 211, 223, 233, 239, 241, 251, 263, 271, 293};
+enum { PRIMES = sizeof primes / sizeof *primes };
+
+/* A multiple of the first prime of an order that no other axis has, where the graph can be bound so. */
+static void choose_of(const Derivation *v, Sizes *s, int axis, const int *order)
 {
-    static const int primes[] = {97,  113, 139, 167, 193, 227, 257, 283, 311,
-                                 337, 367, 397, 431, 461, 491, 521, 29,  53};
     static const int times[] = {1, 2, 4, 8, 16, 32, 64, 3, 5, 6, 10, 12, 7, 128, 256, 512};
     int64_t own = s->at[axis];
-    size_t n_primes = sizeof primes / sizeof *primes;
-    for (size_t k = 0; k < sizeof times / sizeof *times; k++)
-        for (size_t i = 0; i < n_primes; i++) {
-            int64_t prime = primes[(i + first) % n_primes];
-            if (is_taken(v, s, axis, prime)) continue;
-            s->at[axis] = prime * times[k];
-            if (!derivation_fits(v, s)) return;
-            break; /* another prime rarely does */
-        }
+    int i = 0;
+    while (i < PRIMES - 1 && is_taken(v, s, axis, order[i])) i++; /* another prime rarely does */
+    for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
+        s->at[axis] = (int64_t)order[i] * times[k];
+        if (!derivation_fits(v, s)) return;
+    }
     s->at[axis] = own;
 }
+
+void size_choose(const Derivation *v, Sizes *s, int axis, size_t first)
+{
+    int order[PRIMES];
+    for (size_t i = 0; i < PRIMES; i++) order[i] = primes[(i + first) % PRIMES];
+    choose_of(v, s, axis, order);
+}
+
+/* In how many places a number differs from all sizes that an axis has in the first k bindings: whether its
+ * quotient by a power of two, rounded up, is odd. Where all were even, (n + 7) / 8 would be taken for
+ * 2 * ((n + 15) / 16). */
+static int news(const Sizes *s, int k, int axis, int64_t n)
+{
+    enum { POWERS = 6 };
+    int found = 0;
+    for (int bit = 1; bit <= POWERS; bit++) {
+        int fresh = 1;
+        for (int i = 0; i < k; i++) fresh &= ((s[i].at[axis] - 1) ^ (n - 1)) >> bit & 1;
+        found += fresh;
+    }
+    return found;
+}
+
+/* The size of an axis in the k-th binding, by a prime that tells most from those before it. */
+static void choose_binding(const Derivation *v, Sizes *s, int k, int axis)
+{
+    int order[PRIMES], rank[PRIMES];
+    for (int i = 0; i < PRIMES; i++) {
+        int prime = primes[(i + 5 * k) % PRIMES], own = news(s, k, axis, prime), at = i;
+        for (; at > 0 && rank[at - 1] < own; at--)
+            order[at] = order[at - 1], rank[at] = rank[at - 1];
+        order[at] = prime, rank[at] = own;
+    }
+    choose_of(v, &s[k], axis, order);
+}
+
+static int factors(SizeTable *t, Size s, int from, int depth, char *out);
 
 static void know(SizeTable *t, Size s, const char *text)
 {
@@ -184,25 +223,53 @@ static int is_right(const SizeTable *t, const Sizes *s, const char *text, Size w
     return 1;
 }
 
+static int is_known(const SizeTable *t, Size s)
+{
+    for (int i = 0; i < t->n_known; i++)
+        if (size_same(t->known[i].size, s)) return 1;
+    return size_constant(s);
+}
+
+/* Sizes whose expression was sought: finding one binds the graph many times. */
+typedef struct {
+    int n;
+    Size at[SIZE_KNOWN];
+} Sought;
+
+static int note_sought(Sought *sought, Size s)
+{
+    for (int i = 0; i < sought->n; i++)
+        if (size_same(sought->at[i], s)) return 1;
+    if (sought->n < SIZE_KNOWN) sought->at[sought->n++] = s;
+    return 0;
+}
+
+static void know_place(SizeTable *t, const Sizes *sizes, Place p, Size s)
+{
+    char product[SIZE_TEXT] = "", other[SIZE_TEXT];
+    Error unused;
+    if (factors(t, s, 0, 8, product)) return;
+    char *text = derivation_expression(&t->derived, size_at, &p);
+    if (text && is_right(t, sizes, text, s))
+        know(t, s, text);
+    else if (!size_text(t, s, other, &unused))
+        know(t, s, other);
+    free(text);
+}
+
 /* The sizes of values that are no axis: those of windows, concatenations and the like. */
 static void know_places(SizeTable *t, const Sizes *sizes)
 {
     const GraphBound *b = t->bound[0];
+    Sought *sought = memory_alloc(sizeof *sought);
+    sought->n = 0;
     for (int v = 0; v < b->graph->n_values; v++)
         for (int d = 0; d < b->values[v].tensor.rank && b->values[v].live; d++) {
             Place p = {v, d};
             Size s = place_size(t, p);
-            int known = size_constant(s);
-            for (int i = 0; i < t->n_known && !known; i++) known = size_same(t->known[i].size, s);
-            char *text = known ? NULL : derivation_expression(&t->derived, size_at, &p);
-            char sum[SIZE_TEXT];
-            Error unused;
-            if (text && is_right(t, sizes, text, s))
-                know(t, s, text);
-            else if (!known && !size_text(t, s, sum, &unused))
-                know(t, s, sum);
-            free(text);
+            if (!is_known(t, s) && !note_sought(sought, s)) know_place(t, sizes, p, s);
         }
+    free(sought);
 }
 
 /* Gives two axes sizes of their own ratio: the smallest such times `by`. 1: the graph can be bound so. */
@@ -224,16 +291,16 @@ static int choose_both(const Derivation *v, Sizes *s, const int axis[2], int64_t
  * sizes in pairs: multiples of primes, where these fit. */
 static void choose_pairs(const Derivation *v, const Sizes *own, Sizes *s, int k)
 {
-    static const int primes[] = {37, 41, 43, 47, 59, 61, 67, 71},
+    static const int other_primes[] = {37, 41, 43, 47, 59, 61, 67, 71},
                      times[] = {1, 2, 4, 8, 16, 32, 3, 6};
-    const int n = sizeof primes / sizeof *primes, m = sizeof times / sizeof *times;
+    const int n = sizeof other_primes / sizeof *primes, m = sizeof times / sizeof *times;
     int pairs = 0;
     for (int a = 0; a < v->draft.n_axes; a++)
         for (int b = a + 1; b < v->draft.n_axes && s->at[a] == own->at[a]; b++) {
             if (s->at[b] != own->at[b]) continue;
             for (int i = 0, done = 0; i < m && !done; i++)
                 done = choose_both(v, s, (const int[]){a, b},
-                                   (int64_t)primes[(3 * k + pairs) % n] * times[i]);
+                                   (int64_t)other_primes[(3 * k + pairs) % n] * times[i]);
             pairs += s->at[a] != own->at[a];
         }
 }
@@ -243,8 +310,7 @@ static int bind_all(SizeTable *t, Error *err)
     Sizes s[SIZE_BINDINGS];
     for (int k = 0; k < SIZE_BINDINGS; k++) {
         s[k] = derivation_own(&t->derived);
-        for (int i = 0; i < t->derived.draft.n_axes && k; i++)
-            size_choose(&t->derived, &s[k], i, (size_t)(5 * k));
+        for (int i = 0; i < t->derived.draft.n_axes && k; i++) choose_binding(&t->derived, s, k, i);
         if (k) choose_pairs(&t->derived, &s[0], &s[k], k);
         if (derivation_bind(&t->derived, &s[k], &t->bound[k], err)) return -1;
     }

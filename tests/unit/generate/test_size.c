@@ -1,0 +1,100 @@
+/* Sizes of a graph at its bindings: which of them count as equal, and which expressions they get. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "generate/size.h"
+#include "tests/small_draft.h"
+
+/* Every axis but the first is the width of a tensor of its own. */
+enum { AXES = 8, WIDE = AXES - 1, STRIDES = 2, LINES = 2 * STRIDES * WIDE };
+
+typedef struct {
+    char name[AXES][8], input[WIDE][8], line[2 * LINES][80];
+    const char *lines[2 * LINES];
+    int n_lines;
+    DraftAxis axes[AXES];
+    DraftTensor inputs[WIDE], output;
+} Wide;
+
+/* Elements of each tensor in steps of 8 and of 16, and the sum of all. */
+static void write_lines(Wide *w)
+{
+    for (int i = 0; i < WIDE; i++)
+        for (int k = 0; k < STRIDES; k++, w->n_lines++)
+            snprintf(w->line[w->n_lines], sizeof w->line[0],
+                     "a%d = aten.slice.Tensor(%s, 1, 0, 9223372036854775807, %d)", w->n_lines,
+                     w->input[i], 8 << k);
+    for (int i = 0; i < STRIDES * WIDE; i++, w->n_lines++)
+        snprintf(w->line[w->n_lines], sizeof w->line[0], "b%d = aten.sum(a%d)", i, i);
+    for (int i = 0; i + 1 < STRIDES * WIDE; i++, w->n_lines++)
+        snprintf(w->line[w->n_lines], sizeof w->line[0], "c%d = aten.add.Tensor(%s%d, b%d)", i,
+                 i ? "c" : "b", i ? i - 1 : 0, i + 1);
+    memcpy(w->line[w->n_lines - 1], "y   ", 4); /* the last name */
+    for (int i = 0; i < w->n_lines; i++) w->lines[i] = w->line[i];
+}
+
+static Task *wide_task(Wide *w, int64_t size)
+{
+    memset(w, 0, sizeof *w);
+    for (int i = 0; i < AXES; i++) {
+        snprintf(w->name[i], sizeof w->name[i], "n%d", i);
+        w->axes[i] = (DraftAxis){w->name[i], NULL, i ? size : 8};
+    }
+    for (int i = 0; i < WIDE; i++) {
+        snprintf(w->input[i], sizeof w->input[i], "x%d", i);
+        w->inputs[i] = tensor(w->input[i], DTYPE_F32, w->name[0], w->name[i + 1]);
+    }
+    write_lines(w);
+    w->output = (DraftTensor){.name = "y", .dtype = DTYPES, .rank = -1};
+    return derived(&(Draft){.name = "wide",
+                            .level = 1,
+                            .axes = w->axes,
+                            .n_axes = AXES,
+                            .inputs = w->inputs,
+                            .n_inputs = WIDE,
+                            .outputs = &w->output,
+                            .n_outputs = 1,
+                            .lines = w->lines,
+                            .n_lines = w->n_lines});
+}
+
+static Size columns_of(const SizeTable *t, int value)
+{
+    Size s;
+    for (int k = 0; k < SIZE_BINDINGS; k++) s.at[k] = t->bound[k]->values[value].tensor.size[1];
+    return s;
+}
+
+/* The timed sizes are multiples of all strides, where twice the elements of one are those of the other. */
+static void test_rounded_quotients_are_told_apart(void **state)
+{
+    static SizeTable t;
+    static Wide w;
+    Error err;
+    (void)state;
+    Task *task = wide_task(&w, 224);
+    if (size_open(&t, task, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < STRIDES * WIDE; i += STRIDES) {
+        Size one = columns_of(&t, task->graph->first[i]),
+             other = columns_of(&t, task->graph->first[i + 1]);
+        assert_int_equal(one.at[0], 2 * other.at[0]);
+        if (size_same(one, size_times(other, size_number(2)))) fail_msg("tensor %d", i / STRIDES);
+    }
+    size_close(&t);
+    task_free(task);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounded_quotients_are_told_apart),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
