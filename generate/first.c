@@ -77,8 +77,14 @@ static void store(Plan *p, int node)
 
 /* ---- outputs ---- */
 
+static int no_expression(Plan *p, int value)
+{
+    return error_set(p->err, ERROR_UNSUPPORTED, "the shape of %s is no expression over the axes",
+                     p->nodes.graph->name[value]);
+}
+
 /* Each output is a node of its own in memory, with the task's name. */
-static void name_outputs(Plan *p)
+static int name_outputs(Plan *p)
 {
     const Task *t = p->nodes.sizes->task;
     for (int i = 0; i < p->nodes.graph->n_outputs; i++) {
@@ -87,14 +93,18 @@ static void name_outputs(Plan *p)
         if (x->kind == NODE_VIEW || x->kind == NODE_INPUT || x->stored != (x->kind == NODE_KEPT) ||
             (x->kind == NODE_KEPT &&
              strcmp(x->name, p->nodes.graph->name[p->nodes.graph->output[i]])) ||
-            is_output(p, at) != 1)
+            is_output(p, at) != 1) {
+            if (p->nodes.sizes->odd[p->nodes.graph->output[i]])
+                return no_expression(p, p->nodes.graph->output[i]);
             at = node_point(&p->nodes, "a", x->dtype, at, -1);
+        }
         for (int k = 0; k < i; k++)
             if (p->nodes.output[k] == at) at = node_point(&p->nodes, "a", x->dtype, at, -1);
         p->nodes.output[i] = at;
         node_at(p, at)->stored = 1;
         snprintf(node_at(p, at)->name, GRAPH_NAME, "%s", t->outputs[i].name);
     }
+    return 0;
 }
 
 /* ---- op lines ---- */
@@ -188,6 +198,10 @@ static const char *need(Plan *p, int value, int node)
         for (int i = 0; i < c->call.n_results; i++) p->view[p->nodes.graph->first[v->node] + i] = 1;
         return p->nodes.graph->name[value];
     }
+    if (p->nodes.sizes->odd[value] && node_at(p, node)->kind != NODE_KEPT) {
+        no_expression(p, value);
+        return NULL;
+    }
     store(p, node);
     return write_node(p, node) ? NULL : shaped_name(p, node);
 }
@@ -268,9 +282,13 @@ static void put_line_text(Plan *p, int line, const char *const *name)
         }
         while (isalnum((unsigned char)at[n]) || at[n] == '_' || at[n] == '.') n++;
         int value = graph_find(g, at, n);
+        char plain[NODE_WORD], word[NODE_WORD];
+        snprintf(word, sizeof word, "%.*s", (int)n, at);
+        node_plain_name(word, plain);
         const char *to = value >= 0 && results ? result_name(p, line, value) : NULL;
         for (int i = 0; i < c->call.n_tensors && value >= 0 && !to; i++)
             if (c->in[i] == value) to = name[i];
+        if (c->call.op->flags & OP_IN_PLACE && !results && !strncmp(word, "aten.", 5)) to = plain;
         buffer_append(&p->plan, to ? to : at, to ? strlen(to) : n);
         at += n;
     }
@@ -497,7 +515,7 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
     p->view = memory_array((size_t)g->n_values + 1, 1);
     grow(p);
     store_given(p);
-    name_outputs(p);
+    if (name_outputs(p)) return -1;
     unsigned char *seen = memory_array((size_t)p->nodes.n + 1, 1);
     for (int i = 0; i < g->n_outputs; i++) store_needed(p, p->nodes.output[i], seen);
     free(seen);
@@ -540,33 +558,58 @@ static int count_uses(Plan *p, SizeTable *sizes, const Genes *genes)
     return rc ? rc : found;
 }
 
+/* The plan and the source, behind the lines of the schedule. */
+static void put_whole(Plan *p, const Genes *genes, Generated *out)
+{
+    Buffer whole;
+    buffer_init(&whole, 3 * SOURCE_MAX);
+    if (genes) genes_write(genes, &whole);
+    buffer_printf(&whole, "%s\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n%s\n%s",
+                  p->plan.data, strstr(p->source.data, "__nv_fp8") ? "#include <cuda_fp8.h>\n" : "",
+                  p->source.data);
+    *out = (Generated){
+        .source = buffer_detach(&whole), .n_kernels = p->n_kernels, .n_lines = p->n_lines};
+    buffer_release(&whole);
+}
+
+/* Every operator as it is in eager PyTorch, for a graph that the generator cannot write. */
+static void put_eager(const Task *t, const Error *why, Generated *out)
+{
+    Buffer whole;
+    buffer_init(&whole, 3 * SOURCE_MAX);
+    buffer_printf(&whole, "// All operators stay as they are: %s.\n%s", why->text,
+                  t->baseline_source);
+    *out = (Generated){.source = buffer_detach(&whole), .n_lines = t->graph->n_nodes};
+    snprintf(out->why, sizeof out->why, "%s", why->text);
+    buffer_release(&whole);
+}
+
+static int generate(const Task *task, SizeTable *sizes, Plan *p, Genes *genes, Estimate *estimate)
+{
+    int *uses = p->uses = memory_array((size_t)task->graph->n_nodes + 1, sizeof *uses);
+    Error *err = p->err;
+    int rc = count_uses(p, sizes, genes);
+    *p = (Plan){.err = err, .uses = uses, .counted = rc > 0, .estimate = estimate};
+    return rc < 0 ? rc : write_plan(p, sizes, genes);
+}
+
 int generate_first(const Task *task, Genes *genes, Estimate *estimate, Generated *out, Error *err)
 {
     SizeTable *sizes = memory_alloc(sizeof *sizes);
-    if (size_open(sizes, task, err)) {
-        free(sizes);
-        return -1;
-    }
     Plan p = {.err = err};
-    int *uses = p.uses = memory_array((size_t)task->graph->n_nodes + 1, sizeof *uses);
-    int rc = count_uses(&p, sizes, genes);
-    p = (Plan){.err = err, .uses = uses, .counted = rc > 0, .estimate = estimate};
-    if (rc >= 0) rc = write_plan(&p, sizes, genes);
-    if (!rc) {
-        Buffer whole;
-        buffer_init(&whole, 3 * SOURCE_MAX);
-        if (genes) genes_write(genes, &whole);
-        buffer_printf(
-            &whole, "%s\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n%s\n%s", p.plan.data,
-            strstr(p.source.data, "__nv_fp8") ? "#include <cuda_fp8.h>\n" : "", p.source.data);
-        *out = (Generated){buffer_detach(&whole), p.n_kernels, p.n_lines};
-        buffer_release(&whole);
-    } else {
-        error_prefix(err, "task %s", task->name);
+    *out = (Generated){0};
+    int open = !size_open(sizes, task, err);
+    int rc = open ? generate(task, sizes, &p, genes, estimate) : -1;
+    if (!rc) put_whole(&p, genes, out);
+    if (rc && task->graph && (err->code == ERROR_UNSUPPORTED || err->code == ERROR_INVALID) &&
+        !(genes && genes->n_given)) {
+        if (estimate) estimate_clear(estimate);
+        put_eager(task, err, out);
+        rc = 0;
     }
-    close_plan(&p);
-    free(uses);
-    size_close(sizes);
+    if (rc) error_prefix(err, "task %s", task->name);
+    free(p.uses);
+    if (open) close_plan(&p), size_close(sizes);
     free(sizes);
     return rc;
 }

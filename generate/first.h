@@ -11,6 +11,7 @@
 typedef struct {
     char *source;           /* the candidate, which the caller frees */
     int n_kernels, n_lines; /* kernels of its own, and op lines */
+    char why[200];          /* all operators stay as they are in eager PyTorch; "": not so */
 } Generated;
 
 /* genes: the given ones, which gets its points; NULL: defaults, and a source without schedule lines.

@@ -182,16 +182,47 @@ static int add_kept(Nodes *n, int line, int value)
     return at;
 }
 
+void node_plain_name(const char *name, char out[NODE_WORD])
+{
+    const char *dot = !strncmp(name, "aten.", 5) ? strchr(name + 5, '.') : NULL;
+    size_t n = dot ? (size_t)(dot - name) : strlen(name);
+    snprintf(out, NODE_WORD, "%.*s%s", (int)(n && name[n - 1] == '_' ? n - 1 : n), name, name + n);
+}
+
+/* 1: a value is all of its memory. */
+static int fills_memory(const Nodes *n, int value)
+{
+    Node x = node_blank(NODE_VIEW, DTYPE_F32);
+    Tensors t;
+    const int base = value_at(n, 0, value)->base;
+    for (int k = 0; k < SIZE_BINDINGS; k++) t.at[k] = &value_at(n, k, value)->tensor;
+    shape(&x, &t);
+    return n->of[base] >= 0 && is_whole(&x, &n->node[n->of[base]]);
+}
+
+/* An op line that writes into a tensor is one that writes another: contents that are read later are its. */
+static int may_be_plain(const Nodes *n, int line, Error *err)
+{
+    const OpCall *c = &n->sizes->bound[0]->calls[line].call;
+    char plain[NODE_WORD];
+    Error unused;
+    node_plain_name(c->op->name, plain);
+    if (!op_find(plain, &unused) || !fills_memory(n, n->graph->first[line]))
+        return error_set(err, ERROR_UNSUPPORTED, "%s writes into a part of a tensor", c->op->name);
+    return 0;
+}
+
 static int keep(Nodes *n, int line, const int *in, Error *err)
 {
     const GraphCall *c = &n->sizes->bound[0]->calls[line];
-    if (c->call.op->flags & OP_IN_PLACE)
-        return error_set(err, ERROR_UNSUPPORTED, "%s writes into a tensor", c->call.op->name);
+    const int in_place = c->call.op->flags & OP_IN_PLACE;
+    if (in_place && may_be_plain(n, line, err)) return -1;
     n->kept[line] = memory_array((size_t)c->call.n_tensors + 1, sizeof **n->kept);
     memcpy(n->kept[line], in, (size_t)c->call.n_tensors * sizeof *in);
     for (int i = 0; i < c->call.n_results; i++) {
         int value = n->graph->first[line] + i, base = value_at(n, 0, value)->base;
-        if (base == value) n->of[value] = add_kept(n, line, value);
+        if (base == value || in_place) n->of[base] = add_kept(n, line, value);
+        n->versions[base] += base != value && in_place;
     }
     return 0;
 }
@@ -204,11 +235,7 @@ static int take_results(Nodes *n, int line, const int *result, Error *err)
         int value = n->graph->first[line] + i, base = value_at(n, 0, value)->base;
         if (result[i] < 0) continue;
         if (base != value) { /* in place */
-            Node x = node_blank(NODE_VIEW, DTYPE_F32);
-            Tensors t;
-            for (int k = 0; k < SIZE_BINDINGS; k++) t.at[k] = &value_at(n, k, value)->tensor;
-            shape(&x, &t);
-            if (n->of[base] < 0 || !is_whole(&x, &n->node[n->of[base]]))
+            if (!fills_memory(n, value))
                 return error_set(err, ERROR_UNSUPPORTED, "%s writes into a part of a tensor",
                                  c->call.op->name);
             n->versions[base]++;
@@ -217,6 +244,16 @@ static int take_results(Nodes *n, int line, const int *result, Error *err)
         if (n->node[result[i]].value < 0) n->node[result[i]].value = value;
     }
     return 0;
+}
+
+/* 1: a tensor of the line has a shape that the generator cannot write. */
+static int is_odd(const Nodes *n, int line)
+{
+    const GraphCall *c = &n->sizes->bound[0]->calls[line];
+    int odd = 0;
+    for (int i = 0; i < c->call.n_tensors; i++) odd |= n->sizes->odd[c->in[i]];
+    for (int i = 0; i < c->call.n_results; i++) odd |= n->sizes->odd[n->graph->first[line] + i];
+    return odd;
 }
 
 static int read_line(Nodes *n, int line, Error *err)
@@ -229,7 +266,7 @@ static int read_line(Nodes *n, int line, Error *err)
     for (int i = 0; i < OP_MAX_RESULTS; i++) result[i] = -1;
     for (int i = 0; i < c->call.n_tensors; i++) missing |= (in[i] = nodes_value(n, c->in[i])) < 0;
     int before = n->n;
-    int rc = missing ? 1 : nodes_of_call(n, &call, err);
+    int rc = missing || is_odd(n, line) ? 1 : nodes_of_call(n, &call, err);
     for (int i = 1; i < c->call.n_results && !rc; i++)
         if (result[i] < 0 && value_at(n, 0, n->graph->first[line] + i)->live) rc = 1;
     if (rc < 0) return -1;

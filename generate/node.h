@@ -6,6 +6,8 @@
 #include "generate/genes.h"
 #include "generate/size.h"
 
+enum { NODE_WORD = 96 }; /* characters of an operator's name */
+
 typedef enum {
     NODE_INPUT, /* in memory, in C order */
     NODE_POINT, /* a text over the elements of up to three nodes, after broadcasting */
@@ -67,6 +69,8 @@ int nodes_read(Nodes *out, SizeTable *sizes, Error *err);
 int nodes_value(Nodes *n,
                 int value); /* the node of a value of the graph, as it is at the end; -1: none */
 void nodes_free(Nodes *n);
+/* "aten.index_add" of "aten.index_add_", with its overload if it has one. */
+void node_plain_name(const char *name, char out[NODE_WORD]);
 
 /* Each returns a node. Shapes are those of a's elements, or of the broadcast ones. */
 int node_point(Nodes *n, const char *text, Dtype dtype, int a, int b);

@@ -127,12 +127,17 @@ enum { PRIMES = sizeof primes / sizeof *primes };
 static void choose_of(const Derivation *v, Sizes *s, int axis, const int *order)
 {
     static const int times[] = {1, 2, 4, 8, 16, 32, 64, 3, 5, 6, 10, 12, 7, 128, 256, 512};
+    static const int small[] = {29, 53, 13, 11, 17}; /* where another axis is the limit */
     int64_t own = s->at[axis];
     int i = 0;
     while (i < PRIMES - 1 && is_taken(v, s, axis, order[i])) i++; /* another prime rarely does */
     for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
         s->at[axis] = (int64_t)order[i] * times[k];
         if (!derivation_fits(v, s)) return;
+    }
+    for (size_t k = 0; k < sizeof small / sizeof *small; k++) {
+        s->at[axis] = small[(k + (size_t)order[0]) % (sizeof small / sizeof *small)];
+        if (!is_taken(v, s, axis, s->at[axis]) && !derivation_fits(v, s)) return;
     }
     s->at[axis] = own;
 }
@@ -305,6 +310,25 @@ static void choose_pairs(const Derivation *v, const Sizes *own, Sizes *s, int k)
         }
 }
 
+/* Axes that can only vary together, such as the features of queries, keys and values, and have one size. */
+static void choose_equal(const Derivation *v, const Sizes *own, Sizes *s, int k)
+{
+    static const int other_primes[] = {37, 41, 43, 47, 59, 61, 67, 71},
+                     times[] = {1, 2, 4, 8, 16, 32};
+    const int n = sizeof other_primes / sizeof *other_primes, m = sizeof times / sizeof *times;
+    for (int a = 0, groups = 0; a < v->draft.n_axes; a++) {
+        if (s->at[a] != own->at[a]) continue;
+        for (int i = 0, done = 0; i < m && !done; i++) {
+            Sizes trial = *s;
+            for (int b = a; b < v->draft.n_axes; b++)
+                if (own->at[b] == own->at[a] && s->at[b] == own->at[b])
+                    trial.at[b] = (int64_t)other_primes[(3 * k + groups) % n] * times[i];
+            done = !derivation_fits(v, &trial);
+            if (done) *s = trial, groups++;
+        }
+    }
+}
+
 static int bind_all(SizeTable *t, Error *err)
 {
     Sizes s[SIZE_BINDINGS];
@@ -312,6 +336,7 @@ static int bind_all(SizeTable *t, Error *err)
         s[k] = derivation_own(&t->derived);
         for (int i = 0; i < t->derived.draft.n_axes && k; i++) choose_binding(&t->derived, s, k, i);
         if (k) choose_pairs(&t->derived, &s[0], &s[k], k);
+        if (k) choose_equal(&t->derived, &s[0], &s[k], k);
         if (derivation_bind(&t->derived, &s[k], &t->bound[k], err)) return -1;
     }
     for (int i = 0; i < t->derived.draft.n_axes; i++) {
@@ -330,15 +355,19 @@ int size_open(SizeTable *t, const Task *task, Error *err)
     if (!task->graph) return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
     if (size_derivation(task, 2, &t->derived, err) && size_derivation(task, 1, &t->derived, err))
         return error_prefix(err, "task %s: its sizes are not free", task->name);
-    if (!bind_all(t, err)) return 0;
-    size_close(t);
-    return -1;
+    if (bind_all(t, err)) {
+        size_close(t);
+        return -1;
+    }
+    size_find_odd(t);
+    return 0;
 }
 
 void size_close(SizeTable *t)
 {
     for (int i = 0; i < SIZE_BINDINGS; i++) graph_bound_free(t->bound[i]);
     derivation_release(&t->derived);
+    free(t->odd);
 }
 
 /* ---- expressions ---- */

@@ -16,6 +16,7 @@ typedef struct {
     const Task *task;
     Derivation derived;
     GraphBound *bound[SIZE_BINDINGS];
+    unsigned char *odd; /* by value: it has a shape that is no expression */
     int n_known;
     struct {
         Size size;
@@ -36,6 +37,9 @@ void size_choose(const Derivation *v, Sizes *s, int axis, size_t first);
 
 /* The expression of a size over the task's axes: 0, or UNSUPPORTED. */
 int size_text(SizeTable *t, Size s, char out[SIZE_TEXT], Error *err);
+
+/* Fills t->odd. */
+void size_find_odd(SizeTable *t);
 
 /* Makes a sum one of the sizes that have an expression. */
 void size_know_sum(SizeTable *t, Size a, Size b);

@@ -222,7 +222,7 @@ void bound_measured(Bound *b, double eager_us, int predicted)
 int bound_is_hopeless(const Bound *b)
 {
     double eager = b->measured == 2 ? b->eager_us : b->eager.us + (unknown - 1) * b->eager.line_us;
-    return b->known && eager < least_gain * b->best_us;
+    return *b->why || (b->known && eager < least_gain * b->best_us);
 }
 
 /* Which library calls take the time: "linear, 98% of the time, at 93% of the peak of arithmetic". */
@@ -236,14 +236,17 @@ static void write_library(const Bound *b, double of, Buffer *out)
 static void write_hopeless(const Bound *b, Buffer *out)
 {
     double most = b->eager_us / b->best_us;
-    if (b->first.library)
+    if (*b->why)
+        buffer_printf(out, "no kernel can be written: %s", b->why);
+    else if (b->first.library)
         buffer_puts(out, "bound by library calls: "), write_library(b, b->first.us, out);
     else if (b->n_kernels)
         buffer_printf(out, "eager PyTorch is at its bound of %.4g us", b->best_us);
     else
         buffer_printf(out, "%s stays as it is", *b->first.lines ? b->first.lines : "the module");
-    buffer_printf(out, "; all that can be fused would make it %.2fx as fast at most",
-                  most < 1 ? 1 : most);
+    if (!*b->why)
+        buffer_printf(out, "; all that can be fused would make it %.2fx as fast at most",
+                      most < 1 ? 1 : most);
 }
 
 static void write_kernels(const Bound *b, Buffer *out)

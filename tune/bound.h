@@ -31,6 +31,7 @@ typedef struct {
     char ops[ESTIMATE_OPS]; /* that become kernels */
     double eager_us;        /* of eager PyTorch: measured, or by the model */
     double best_us;         /* the least time with these op lines, by the model */
+    char why[200];          /* the module has no kernel; "": it has one */
     int measured; /* eager_us: 0 by the model, 1 measured, 2 predicted as a verdict has it */
 } Bound;
 

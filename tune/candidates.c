@@ -68,6 +68,7 @@ static TuneCandidate *make(const Tune *t, const Genes *given, Error *err)
     }
     const char *body = body_of(g.source);
     c->source = g.source;
+    snprintf(c->why, sizeof c->why, "%s", g.why);
     c->body = random_hash(body, strlen(body));
     c->model_us = known ? cost.us : 0;
     c->n_kernels = e.n;

@@ -207,6 +207,7 @@ static int search(Tune *t, Error *err)
     const TuneCandidate *c = t->all[0];
     const Estimate e = {t->o->gpu, c->n_kernels, c->kernel};
     if (bound_find(t->o->task, c->source, &e, &t->bound, err)) return -1;
+    snprintf(t->bound.why, sizeof t->bound.why, "%s", c->why);
     if (bound_is_hopeless(&t->bound)) return TUNE_HOPELESS;
     if (tune_add_ranked(t, RANKED, err) || judge(t, 0, err) < 0) return -1;
     if (t->bound.measured && bound_is_hopeless(&t->bound)) return TUNE_HOPELESS;

@@ -26,6 +26,7 @@ typedef struct {
 typedef struct {
     Genes genes; /* its points; all of them are given to what it moves to */
     char *source;
+    char why[200];   /* it is eager PyTorch's plan, since no kernel can be written */
     uint64_t body;   /* hash of the source without its schedule */
     double model_us; /* 0: not all kernels have an estimate */
     int n_kernels;

@@ -70,15 +70,15 @@ static void test_a_task_without_a_graph_is_refused(void **state)
 static void test_axes_that_are_tied_are_no_numbers(void **state)
 {
     static const char *const lines[] = {"a = aten.slice.Tensor(x, 1, 0, end=-1)",
-                                        "b = aten.slice.Tensor(z, 1, 1, end=9223372036854775807)",
-                                        "s = aten.add.Tensor(a, b)", "y = aten.mean(s)"};
+                                        "b = aten.slice.Tensor(z, 0, 1, end=9223372036854775807)",
+                                        "c = aten.exp(a)", "s = aten.mm(c, b)", "y = aten.mean(s)"};
     Small s = {.axes = {{"rows", NULL, 8}, {"cols", NULL, 64}, {"cols_1", NULL, 64}},
                .inputs = {tensor("x", DTYPE_F32, "rows", "cols"),
-                          tensor("z", DTYPE_F32, "rows", "cols_1")}};
+                          tensor("z", DTYPE_F32, "cols_1", "rows")}};
     Generated g;
     Error err;
     (void)state;
-    small(&s, lines, 4, 3, 2);
+    small(&s, lines, 5, 3, 2);
     Task *t = derived(&s.d);
     if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
     if (!strstr(g.source, "(cols - 1)") || strstr(g.source, "63")) fail_msg("%s", g.source);
@@ -102,6 +102,78 @@ static void test_a_part_of_an_axis_is_no_other_axis(void **state)
     free(g.source);
 }
 
+static char *source_of(Small *s, const char *const *lines, const int n[3])
+{
+    Generated g;
+    Error err;
+    small(s, lines, n[0], n[1], n[2]);
+    Task *t = derived(&s->d);
+    if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
+    task_free(t);
+    return g.source;
+}
+
+static void expect(char *source, const char *there, const char *missing)
+{
+    if (!strstr(source, there) || (missing && strstr(source, missing))) fail_msg("%s", source);
+    free(source);
+}
+
+/* Where there are fewer columns than its end, the slice has another size than a kernel's number. */
+static void test_a_slice_that_may_be_shorter_stays_an_op_line(void **state)
+{
+    static const char *const lines[] = {"a = aten.exp(x)", "b = aten.slice.Tensor(a, 1, 0, end=8)",
+                                        "c = aten.exp(b)", "y = aten.sum(c)"};
+    Small s = {.axes = {{"rows", NULL, 8}, {"cols", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){4, 2, 1}), "//@ op c = aten.exp(b)", "aten.exp(x)");
+}
+
+/* An operator that writes into a tensor is written as the one with a result of its own. */
+static void test_what_stays_an_op_line_writes_into_no_tensor(void **state)
+{
+    static const char *const lines[] = {"a = aten.exp(x)", "i = aten.argmax(x, 1)",
+                                        "b = aten.index_add_(a, 0, i, z)", "c = aten.exp(b)",
+                                        "y = aten.add.Tensor(a, c)"};
+    Small s = {
+        .axes = {{"rows", NULL, 64}, {"cols", NULL, 64}},
+        .inputs = {tensor("x", DTYPE_F32, "rows", "rows"), tensor("z", DTYPE_F32, "rows", "rows")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){5, 1, 2}), "//@ op b = aten.index_add(",
+           "index_add_(");
+}
+
+/* Three features are equal wherever the products can be added. */
+static void test_axes_that_are_equal_vary_together(void **state)
+{
+    static const char *const lines[] = {"a = aten.view(x, [rows, 4, cols / 4])",
+                                        "b = aten.view(z, [rows, 4, cols / 4])",
+                                        "c = aten.view(u, [rows, 4, cols / 4])",
+                                        "d = aten.add.Tensor(a, b)",
+                                        "e = aten.add.Tensor(d, c)",
+                                        "y = aten.sum(e)"};
+    Small s = {
+        .axes = {{"rows", NULL, 8}, {"cols", NULL, 64}, {"cols_1", NULL, 64}, {"cols_2", NULL, 64}},
+        .inputs = {tensor("x", DTYPE_F32, "rows", "cols"), tensor("z", DTYPE_F32, "rows", "cols_1"),
+                   tensor("u", DTYPE_F32, "rows", "cols_2")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){6, 4, 3}), "rows * cols", "64");
+}
+
+/* A part of a tensor is written. */
+static void test_a_graph_that_cannot_be_written_stays_as_it_is(void **state)
+{
+    static const char *const lines[] = {"a = aten.exp(x)", "p = aten.slice.Tensor(a, 1, 0, end=8)",
+                                        "i = aten.argmax(p, 1)", "b = aten.index_add_(p, 0, i, p)",
+                                        "y = aten.add.Tensor(a, x)"};
+    Small s = {.axes = {{"rows", NULL, 8}, {"cols", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){5, 2, 1}),
+           "All operators stay as they are: ", "__global__");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +181,10 @@ int main(void)
         cmocka_unit_test(test_a_task_without_a_graph_is_refused),
         cmocka_unit_test(test_axes_that_are_tied_are_no_numbers),
         cmocka_unit_test(test_a_part_of_an_axis_is_no_other_axis),
+        cmocka_unit_test(test_a_slice_that_may_be_shorter_stays_an_op_line),
+        cmocka_unit_test(test_what_stays_an_op_line_writes_into_no_tensor),
+        cmocka_unit_test(test_axes_that_are_equal_vary_together),
+        cmocka_unit_test(test_a_graph_that_cannot_be_written_stays_as_it_is),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
