@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "generate/attended.h"
 #include "generate/kernel.h"
 #include "generate/layout.h"
 #include "generate/product.h"
@@ -19,6 +20,8 @@ typedef struct {
     Buffer plan, source;
     KernelText text;
     unsigned char *done; /* by node: its elements are in memory */
+    Attended *attended;  /* those of the graph that are kernels */
+    int n_attended;
     unsigned char *view; /* by value of the graph: an op line of it is written */
     int *kernels;        /* by node: how many kernels compute it for results of theirs */
     int *uses;   /* by line of the graph: kernels, op lines and outputs that read its result */
@@ -138,10 +141,18 @@ static void put_permuted(Plan *p, const char *to, const Node *x, const char *fro
     p->n_lines++;
 }
 
+/* The attention that a kept node is, where the plan has a kernel for it. */
+static Attended *attention_at(const Plan *p, int node)
+{
+    for (int i = 0; i < p->n_attended; i++)
+        if (p->attended[i].of == node) return &p->attended[i];
+    return NULL;
+}
+
 /* The product that a kept node is, where the plan has a kernel for it. */
 static int is_product(const Plan *p, int node, MatrixProduct *m)
 {
-    if (!p->counted || !product_read(&p->nodes, node, m)) return 0;
+    if (!p->counted || attention_at(p, node) || !product_read(&p->nodes, node, m)) return 0;
     product_choose(&p->nodes, m, 0);
     return m->route != ROUTE_LIBRARY;
 }
@@ -154,7 +165,7 @@ static const char *shaped_name(Plan *p, int node)
     char text[SIZE_TEXT], dense[GRAPH_NAME];
     MatrixProduct m;
     if (x->kind == NODE_KEPT && x->last) return x->shaped;
-    int kept = x->kind == NODE_KEPT && !is_product(p, node, &m);
+    int kept = x->kind == NODE_KEPT && !attention_at(p, node) && !is_product(p, node, &m);
     if (x->kind == NODE_INPUT || kept || x->rank == 1 || is_output(p, node)) return x->name;
     if (*x->shaped) return x->shaped;
     snprintf(x->shaped, sizeof x->shaped, "%.50s_shaped", x->name);
@@ -214,6 +225,15 @@ static int operand_node(Plan *p, int line, int i)
 }
 
 static void store_operands(Plan *p, int line, unsigned char *seen);
+static void store_needed(Plan *p, int node, unsigned char *seen);
+
+static void store_attended(Plan *p, const Attended *a, unsigned char *seen)
+{
+    for (int x = 0; x < ATTENDS; x++) {
+        store_needed(p, a->side[x].node, seen);
+        store(p, a->side[x].node);
+    }
+}
 
 /* Stores what the op lines that a node needs read, before any kernel is traced: no kernel computes it once
  * more. */
@@ -224,7 +244,9 @@ static void store_needed(Plan *p, int node, unsigned char *seen)
     seen[node] = 1;
     for (int i = 0; i < 3; i++)
         if (x.arg[i] >= 0) store_needed(p, x.arg[i], seen);
-    if (x.kind == NODE_KEPT) store_operands(p, x.line, seen);
+    const Attended *a = attention_at(p, node);
+    if (a) store_attended(p, a, seen);
+    if (x.kind == NODE_KEPT && !a) store_operands(p, x.line, seen);
 }
 
 static void store_operands(Plan *p, int line, unsigned char *seen)
@@ -349,7 +371,7 @@ static void joined_products(const Plan *p, const Kernel *k, ProductJoin *j)
     j->n = 0;
     if (p->counted) product_join(k, j);
     for (int i = 0; i < j->n; i++) {
-        if (p->uses[p->nodes.node[j->m[i].of].line] != 1) continue;
+        if (p->uses[p->nodes.node[j->m[i].of].line] != 1 || attention_at(p, j->m[i].of)) continue;
         j->m[n] = j->m[i];
         j->step[n++] = j->step[i];
     }
@@ -358,9 +380,51 @@ static void joined_products(const Plan *p, const Kernel *k, ProductJoin *j)
     if (n && j->m[0].route == ROUTE_LIBRARY) j->n = 0;
 }
 
+/* ---- attention ---- */
+
+/* Traces the scores; what they need is stored and written. */
+static int trace_scores(Plan *p, Attended *a, Kernel *k)
+{
+    attention_scores(&p->nodes, a);
+    int at = node_point(&p->nodes, "a", DTYPE_F32, a->scores, -1), rc = 1;
+    for (int tries = 0; rc == 1 && tries < 64; tries++) {
+        rc = kernel_trace(k, &p->nodes, at, p->err);
+        grow(p);
+        if (rc == 1) store(p, k->wanted);
+    }
+    const int step = rc ? -1 : attention_step(a, k);
+    if (step < 0) return error_set(p->err, ERROR_UNSUPPORTED, "scores in other dimensions");
+    for (int i = 0; i < k->n && !rc; i++)
+        if (node_at(p, k->step[i].node)->stored && k->step[i].arg[0] < 0 && i != step) {
+            note_use(p, k->step[i].node);
+            rc = write_node(p, k->step[i].node);
+        }
+    return rc ? -1 : step;
+}
+
+static int write_attention(Plan *p, Attended *a)
+{
+    double library;
+    for (int x = 0; x < ATTENDS; x++) note_use(p, a->side[x].node);
+    for (int x = 0; x < ATTENDS; x++)
+        if (write_node(p, a->side[x].node)) return -1;
+    Kernel *k = memory_alloc(sizeof *k);
+    int step = trace_scores(p, a, k), rc = step < 0 ? -1 : put_buffer(p, a->of);
+    if (!rc && ++p->n_kernels > MOST_KERNELS)
+        rc = error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
+    p->text.number = p->n_kernels;
+    if (!rc) rc = attention_write(a, k, step, &p->text, p->err);
+    if (!rc && p->estimate)
+        estimate_add_product(p->estimate, k, attention_us(a, node_at(p, a->of)->dtype, &library),
+                             4);
+    free(k);
+    return rc;
+}
+
 static int write_kept(Plan *p, int node)
 {
     MatrixProduct m;
+    if (attention_at(p, node)) return write_attention(p, attention_at(p, node));
     if (is_product(p, node, &m)) return write_product(p, &m);
     int line = node_at(p, node)->line;
     for (int i = 0; i < p->nodes.n; i++)
@@ -501,6 +565,17 @@ static void offer_stored(Plan *p)
             choose_stored(p, i);
 }
 
+static void find_attention(Plan *p)
+{
+    const int n = p->nodes.n;
+    for (int i = 0; i < n; i++) {
+        Attended a;
+        if (!attention_read(&p->nodes, i, &a) || !attention_choose(&p->nodes, &a)) continue;
+        p->attended = memory_grow(p->attended, (size_t)p->n_attended + 1, sizeof *p->attended);
+        p->attended[p->n_attended++] = a;
+    }
+}
+
 /* Writes the plan and the source. */
 static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
 {
@@ -514,6 +589,7 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
     p->text = (KernelText){.plan = &p->plan, .source = &p->source, .estimate = p->estimate};
     p->view = memory_array((size_t)g->n_values + 1, 1);
     grow(p);
+    find_attention(p);
     store_given(p);
     if (name_outputs(p)) return -1;
     unsigned char *seen = memory_array((size_t)p->nodes.n + 1, 1);
@@ -538,6 +614,7 @@ static void close_plan(Plan *p)
     buffer_release(&p->source);
     for (int i = 0; i < p->text.n_seen; i++) free(p->text.seen[i].text);
     free(p->text.seen);
+    free(p->attended);
     free(p->view);
     free(p->done);
     free(p->kernels);

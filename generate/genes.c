@@ -24,7 +24,9 @@ static const GeneRow rows[GENES] = {
     [GENE_ITEMS] = {"items", 4, {1, 2, 4, 8}, 1, NULL, "vectors of a thread, one after another"},
     [GENE_ROUTE] = {"route", 3, {ROUTE_LIBRARY, ROUTE_HALVES, ROUTE_ROWS}, 0, route_words, "of a product"},
     [GENE_TILE] = {"tile", 3, {64, 128, 256}, 0, NULL, "columns of a product's tile"},
-    [GENE_STAGES] = {"stages", 5, {3, 4, 5, 6, 8}, 0, NULL, "tiles of factors that are fetched ahead"},
+    [GENE_STAGES] = {"stages", 7, {1, 2, 3, 4, 5, 6, 8}, 0, NULL, "tiles of factors that are fetched ahead"},
+    [GENE_FUSE] = {"fuse", 2, {0, 1}, 0, yes_words, "attention is one kernel"},
+    [GENE_GROUPS] = {"groups", 2, {1, 2}, 0, NULL, "tiles of queries of a block"},
 };
 // clang-format on
 

@@ -26,6 +26,8 @@ typedef enum {
     GENE_ITEMS,
     GENE_ROUTE, /* of a product */
     GENE_TILE,
+    GENE_FUSE, /* attention is one kernel */
+    GENE_GROUPS,
     GENE_STAGES,
     GENES
 } Gene;

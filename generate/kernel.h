@@ -91,6 +91,8 @@ typedef struct {
     } shared[TEXT_BUFFERS];
 } KernelText;
 int kernel_write(Kernel *k, KernelText *t, Error *err);
+/* Adds the source of a kernel, in which @ stands for its number, or finds an equal one's: the number. */
+int kernel_put_source(KernelText *t, const char *text);
 
 /* For kernels whose loops are written elsewhere: what they do with one element, whose flat place in the first
  * result is line * width + column. given: the steps that the text has as `sum` and `sum_2`; width: an axis

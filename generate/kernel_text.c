@@ -634,8 +634,7 @@ static int put_launch(Writer *w, Error *err)
     return 0;
 }
 
-/* Adds the source of a kernel under its number, or finds an equal one's. */
-static int source_number(KernelText *t, const char *text)
+int kernel_put_source(KernelText *t, const char *text)
 {
     for (int i = 0; i < t->n_seen; i++)
         if (!strcmp(t->seen[i].text, text)) return t->seen[i].number;
@@ -676,7 +675,7 @@ void writer_source(Writer *w, int threads)
                       threads, types.data, w->vec, w->body.data);
     }
     w->failed |= s.full || types.full || names.full;
-    if (!w->failed) w->number = source_number(w->t, s.data);
+    if (!w->failed) w->number = kernel_put_source(w->t, s.data);
     buffer_release(&s);
     buffer_release(&guard);
     buffer_release(&types);

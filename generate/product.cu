@@ -9,23 +9,10 @@ struct Factor {
     long long lines, depth, step;
 };
 
-//@ product
-template <bool K>
-__device__ __forceinline__ float element(const Factor &f, long long line, long long k)
-{
-    return line < f.lines && k < f.depth ? f.p[K ? line * f.step + k : line + k * f.step] : 0.f;
-}
-
-// Tiles of TERMS elements of a line lie in memory as their first halves and then the second ones; elements
-// beyond the line are zeros. One in FAR elements that are no zeros may be so far below its line's largest one
-// that the halves lose bits of it.
-// Sums of at most SHORT terms are made in float32, since few terms do not even out what the halves round.
-enum { TERMS = 64, FAR = 32, SHORT = 48 };
-
-__device__ __forceinline__ long long tiles_of(const Factor &f)
-{
-    return (f.depth + TERMS - 1) / TERMS;
-}
+//@ halves
+// One in FAR elements that are no zeros may be so far below its line's largest one that the halves lose bits
+// of it.
+enum { FAR = 32 };
 
 // The number by which a line is multiplied whose largest element has these bits without the sign: the result
 // is below 2^15.
@@ -61,6 +48,23 @@ __device__ __forceinline__ void halves(float x, float scale, half &first, half &
 __device__ __forceinline__ unsigned magnitude(float x)
 {
     return __float_as_uint(x) & 0x7fffffffu;
+}
+
+//@ product
+template <bool K>
+__device__ __forceinline__ float element(const Factor &f, long long line, long long k)
+{
+    return line < f.lines && k < f.depth ? f.p[K ? line * f.step + k : line + k * f.step] : 0.f;
+}
+
+// Tiles of TERMS elements of a line lie in memory as their first halves and then the second ones; elements
+// beyond the line are zeros.
+// Sums of at most SHORT terms are made in float32, since few terms do not even out what the halves round.
+enum { TERMS = 64, SHORT = 48 };
+
+__device__ __forceinline__ long long tiles_of(const Factor &f)
+{
+    return (f.depth + TERMS - 1) / TERMS;
 }
 
 struct alignas(8) Halves {

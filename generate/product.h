@@ -45,6 +45,8 @@ void product_join(const Kernel *k, ProductJoin *out);
 /* Appends the kernel that computes the products, by their route, and from them all of k. The products'
  * tensors lie in memory. */
 int product_write(const ProductJoin *j, Kernel *k, KernelText *t, Error *err);
+/* Puts what makes halves of float32 elements into the source, once. */
+void product_put_halves(KernelText *t);
 /* Appends the buffers that all kernels of products share. */
 void product_buffers(KernelText *t);
 

@@ -279,6 +279,11 @@ void product_help(KernelText *t, int bit, const char *file, const char *part)
     t->helpers |= 1u << bit;
 }
 
+void product_put_halves(KernelText *t)
+{
+    product_help(t, HELP_HALVES, generate_product, "halves");
+}
+
 int product_is_wide(const ProductWriter *w)
 {
     int wide = kernel_is_wide(w->k);
@@ -295,6 +300,7 @@ static int write_floats(ProductWriter *w)
     Buffer types;
     buffer_init(&types, 1 << 16);
     product_help(w->t, HELP_FACTOR, generate_product, "factor");
+    if (!few) product_put_halves(w->t);
     product_help(w->t, few ? HELP_FEW : HELP_PRODUCT, generate_product, few ? "few" : "product");
     put_body(w);
     kernel_put_parameters(w->k, 1, product_is_wide(w), &types);

@@ -5,7 +5,7 @@
 #include "generate/product.h"
 
 /* Bits of KernelText.helpers. A half type's instruction has one for each number of columns. */
-enum { HELP_FACTOR = 16, HELP_PRODUCT, HELP_FEW, HELP_HALF, HELP_MULTIPLY };
+enum { HELP_FACTOR = 16, HELP_PRODUCT, HELP_FEW, HELP_HALVES, HELP_HALF, HELP_MULTIPLY };
 /* Of KernelText.shared. */
 enum { LEFT_PARTS, LEFT_FACTORS, RIGHT_PARTS, RIGHT_FACTORS, PART_SUMS };
 

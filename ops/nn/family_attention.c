@@ -8,21 +8,11 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/nn/op_attention.h"
 #include "ops/op_element.h"
-#include "ops/op_product.h"
 #include "ops/op_text.h"
 
-enum { QUERY, KEY, VALUE, MASK, OPERANDS };
 enum { WARP_ROWS = 1024 }; /* the longest row that one warp takes */
-
-/* The operands have the batch's dimensions and two more, with steps of 0 where they are repeated. With
- * grouped heads the last dimension of the batch is split in two: heads of the key, and queries a head. */
-typedef struct {
-    OpTensor t[OPERANDS], y;
-    int index[OPERANDS], masked, causal, lead; /* lead: dimensions of the batch */
-    int64_t batch, rows, keys, depth, width;   /* depth: of q and k; width: of v */
-    double scale;
-} Attention;
 
 /* ---- shapes ---- */
 
@@ -56,7 +46,8 @@ static void repeat(OpTensor *t, int lead, const int64_t *size)
 
 static int check_sizes(const Attention *a, Error *err)
 {
-    const OpTensor *q = &a->t[QUERY], *k = &a->t[KEY], *v = &a->t[VALUE];
+    const OpTensor *q = &a->t[ATTENTION_QUERY], *k = &a->t[ATTENTION_KEY],
+                   *v = &a->t[ATTENTION_VALUE];
     for (int i = 0; i < 3; i++) {
         if (a->t[i].rank < 2)
             return error_set(err, ERROR_INVALID, "expected at least 2 dimensions, found %d",
@@ -74,33 +65,34 @@ static int check_sizes(const Attention *a, Error *err)
                          (long long)k->size[k->rank - 2], (long long)v->size[v->rank - 2]);
     if (a->masked && a->causal)
         return error_set(err, ERROR_INVALID, "attn_mask and is_causal exclude each other");
-    if (a->masked && a->t[MASK].dtype != DTYPE_B8 && a->t[MASK].dtype != q->dtype)
+    if (a->masked && a->t[ATTENTION_MASK].dtype != DTYPE_B8 &&
+        a->t[ATTENTION_MASK].dtype != q->dtype)
         return error_set(err, ERROR_INVALID, "attn_mask: expected bool or %s, found %s",
-                         dtype_name(q->dtype), dtype_name(a->t[MASK].dtype));
+                         dtype_name(q->dtype), dtype_name(a->t[ATTENTION_MASK].dtype));
     return 0;
 }
 
 /* Splits the heads, the dimension before the last two. */
 static int group_heads(Attention *a, Error *err)
 {
-    OpTensor *q = &a->t[QUERY], *mask = &a->t[MASK];
+    OpTensor *q = &a->t[ATTENTION_QUERY], *mask = &a->t[ATTENTION_MASK];
     int64_t heads = 0, all = 0;
-    for (int i = QUERY; i <= VALUE; i++) {
+    for (int i = ATTENTION_QUERY; i <= ATTENTION_VALUE; i++) {
         OpTensor *t = &a->t[i];
         if (t->rank < 3 || t->rank >= OP_MAX_RANK)
             return error_set(err, ERROR_INVALID, "enable_gqa needs 3 to %d dimensions, found %d",
                              OP_MAX_RANK - 1, t->rank);
         int64_t n = t->size[t->rank - 3];
-        if (i == QUERY) all = n;
-        if (i == KEY) heads = n;
-        if (i != QUERY && (n != heads || !n || all % n))
+        if (i == ATTENTION_QUERY) all = n;
+        if (i == ATTENTION_KEY) heads = n;
+        if (i != ATTENTION_QUERY && (n != heads || !n || all % n))
             return error_set(err, ERROR_INVALID,
                              "enable_gqa: %lld heads of queries do not fall to %lld of keys",
                              (long long)all, (long long)n);
     }
     split(q, q->rank - 3, all / heads);
-    split(&a->t[KEY], a->t[KEY].rank - 3, 1);
-    split(&a->t[VALUE], a->t[VALUE].rank - 3, 1);
+    split(&a->t[ATTENTION_KEY], a->t[ATTENTION_KEY].rank - 3, 1);
+    split(&a->t[ATTENTION_VALUE], a->t[ATTENTION_VALUE].rank - 3, 1);
     if (a->masked && mask->rank > 2) {
         if (mask->rank >= OP_MAX_RANK)
             return error_set(err, ERROR_LIMIT, "attn_mask has too many dimensions");
@@ -112,7 +104,7 @@ static int group_heads(Attention *a, Error *err)
 /* The mask's last two dimensions broadcast, too. */
 static int mask_sizes(Attention *a, Error *err)
 {
-    OpTensor *m = &a->t[MASK];
+    OpTensor *m = &a->t[ATTENTION_MASK];
     const int64_t want[] = {a->rows, a->keys};
     while (m->rank < 2) {
         memmove(&m->size[1], &m->size[0], sizeof *m->size);
@@ -135,8 +127,8 @@ static int mask_sizes(Attention *a, Error *err)
 /* The sizes of the batch. */
 static int batch_sizes(Attention *a, int64_t *size, Error *err)
 {
-    OpTensor own[OPERANDS];
-    const OpTensor *of[OPERANDS] = {0};
+    OpTensor own[ATTENTION_OPERANDS];
+    const OpTensor *of[ATTENTION_OPERANDS] = {0};
     for (int i = 0; i < (a->masked ? 4 : 3); i++) {
         own[i] = a->t[i];
         own[i].rank -= 2;
@@ -159,18 +151,19 @@ static int attention_of(const OpCall *c, int logical, Attention *a, int64_t *siz
     const OpValue *dropout = &c->arg[4], *scale = &c->arg[6];
     int grouped = (int)c->arg[7].integer[0];
     *a = (Attention){.causal = (int)c->arg[5].integer[0], .batch = 1};
-    for (int i = 0; i < OPERANDS; i++) {
+    for (int i = 0; i < ATTENTION_OPERANDS; i++) {
         if (!op_tensor(c, i)) continue;
         a->t[i] = *op_tensor(c, i);
         a->index[i] = (int)c->arg[i].integer[0];
         if (logical) op_contiguous(&a->t[i]);
     }
-    a->masked = op_tensor(c, MASK) != NULL;
+    a->masked = op_tensor(c, ATTENTION_MASK) != NULL;
     if (dropout->number != 0)
         return error_set(err, ERROR_UNSUPPORTED, "dropout_p: expected 0, found %g",
                          dropout->number);
     if (check_sizes(a, err) || (grouped && group_heads(a, err))) return -1;
-    const OpTensor *q = &a->t[QUERY], *k = &a->t[KEY], *v = &a->t[VALUE];
+    const OpTensor *q = &a->t[ATTENTION_QUERY], *k = &a->t[ATTENTION_KEY],
+                   *v = &a->t[ATTENTION_VALUE];
     a->rows = q->size[q->rank - 2], a->depth = q->size[q->rank - 1];
     a->keys = k->size[k->rank - 2], a->width = v->size[v->rank - 1];
     a->scale = scale->kind == OP_NONE ? 1 / sqrt((double)a->depth) : scale->number;
@@ -249,12 +242,13 @@ static void rows_product(const Rows *r, double *buffer)
 /* mask: of the row, or NULL. */
 static void softmax_row(const Attention *a, int64_t row, const double *mask, double *s)
 {
-    const int64_t step = a->t[MASK].stride[a->lead + 1];
+    const int64_t step = a->t[ATTENTION_MASK].stride[a->lead + 1];
     double largest = -INFINITY, sum = 0;
     for (int64_t j = 0; j < a->keys; j++) {
         s[j] *= a->scale;
-        if (mask && a->t[MASK].dtype != DTYPE_B8) s[j] += mask[j * step];
-        if ((a->causal && j > row) || (mask && a->t[MASK].dtype == DTYPE_B8 && !mask[j * step]))
+        if (mask && a->t[ATTENTION_MASK].dtype != DTYPE_B8) s[j] += mask[j * step];
+        if ((a->causal && j > row) ||
+            (mask && a->t[ATTENTION_MASK].dtype == DTYPE_B8 && !mask[j * step]))
             s[j] = -INFINITY;
         if (s[j] > largest) largest = s[j];
     }
@@ -277,15 +271,19 @@ static void block_of(const Attention *a, const double *const *in, const Queries 
     int m = of->m;
     double *scores = memory_array((size_t)m * (size_t)a->keys + 1, sizeof *scores),
            *buffer = memory_grow(NULL, TILE_M * TILE_N + PANEL_ELEMENTS, sizeof *buffer);
-    const double *q = in[a->index[QUERY]] + place(a, &a->t[QUERY], entry) + row * a->depth,
-                 *k = in[a->index[KEY]] + place(a, &a->t[KEY], entry),
-                 *v = in[a->index[VALUE]] + place(a, &a->t[VALUE], entry),
-                 *mask = a->masked ? in[a->index[MASK]] + place(a, &a->t[MASK], entry) : NULL;
+    const double *q = in[a->index[ATTENTION_QUERY]] + place(a, &a->t[ATTENTION_QUERY], entry) +
+                      row * a->depth,
+                 *k = in[a->index[ATTENTION_KEY]] + place(a, &a->t[ATTENTION_KEY], entry),
+                 *v = in[a->index[ATTENTION_VALUE]] + place(a, &a->t[ATTENTION_VALUE], entry),
+                 *mask = a->masked
+                             ? in[a->index[ATTENTION_MASK]] + place(a, &a->t[ATTENTION_MASK], entry)
+                             : NULL;
     Rows first = {q, k, scores, a->depth, 1, a->depth, a->keys, a->keys, a->depth, m},
          second = {scores, v, y, a->keys, a->width, 1, a->width, a->width, a->keys, m};
     rows_product(&first, buffer);
     for (int i = 0; i < m; i++)
-        softmax_row(a, row + i, mask ? mask + (row + i) * a->t[MASK].stride[a->lead] : NULL,
+        softmax_row(a, row + i,
+                    mask ? mask + (row + i) * a->t[ATTENTION_MASK].stride[a->lead] : NULL,
                     scores + i * a->keys);
     rows_product(&second, buffer);
     free(scores), free(buffer);
@@ -326,14 +324,17 @@ static int64_t element_row(const OpCall *c, int result, int64_t i)
 static void needs_row(const Attention *a, int64_t row, const OpNeeds *out)
 {
     int64_t entry = row / a->rows, query = row % a->rows;
-    const OpTensor *mask = &a->t[MASK];
-    out->add(out->of, a->index[QUERY], place(a, &a->t[QUERY], entry) + query * a->depth, 1,
-             a->depth);
-    out->add(out->of, a->index[KEY], place(a, &a->t[KEY], entry), 1, a->keys * a->depth);
-    out->add(out->of, a->index[VALUE], place(a, &a->t[VALUE], entry), 1, a->keys * a->width);
+    const OpTensor *mask = &a->t[ATTENTION_MASK];
+    out->add(out->of, a->index[ATTENTION_QUERY],
+             place(a, &a->t[ATTENTION_QUERY], entry) + query * a->depth, 1, a->depth);
+    out->add(out->of, a->index[ATTENTION_KEY], place(a, &a->t[ATTENTION_KEY], entry), 1,
+             a->keys * a->depth);
+    out->add(out->of, a->index[ATTENTION_VALUE], place(a, &a->t[ATTENTION_VALUE], entry), 1,
+             a->keys * a->width);
     if (a->masked)
-        out->add(out->of, a->index[MASK], place(a, mask, entry) + query * mask->stride[a->lead],
-                 mask->stride[a->lead + 1], mask->stride[a->lead + 1] ? a->keys : 1);
+        out->add(out->of, a->index[ATTENTION_MASK],
+                 place(a, mask, entry) + query * mask->stride[a->lead], mask->stride[a->lead + 1],
+                 mask->stride[a->lead + 1] ? a->keys : 1);
 }
 
 static void element_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
@@ -380,29 +381,21 @@ static void side(Product *p, ProductOperand x, const OpTensor *t, const char *na
 /* The statement that makes v of score j. */
 static void score_text(Buffer *b, const Attention *a, const char *type)
 {
-    const OpTensor *m = &a->t[MASK];
+    const OpTensor *m = &a->t[ATTENTION_MASK];
     buffer_printf(b, "        %s v = at[j];\n", type);
     if (a->causal) buffer_printf(b, "        if (j > row %% %lld) v = LOW;\n", (long long)a->rows);
     if (!a->masked) return;
-    buffer_printf(b, "        const %s x%d_j = (%s)x%d[mask + j * %lld];\n", type, a->index[MASK],
-                  type, a->index[MASK], (long long)m->stride[a->lead + 1]);
+    buffer_printf(b, "        const %s x%d_j = (%s)x%d[mask + j * %lld];\n", type,
+                  a->index[ATTENTION_MASK], type, a->index[ATTENTION_MASK],
+                  (long long)m->stride[a->lead + 1]);
     if (m->dtype == DTYPE_B8)
-        buffer_printf(b, "        if (x%d_j == 0) v = LOW;\n", a->index[MASK]);
+        buffer_printf(b, "        if (x%d_j == 0) v = LOW;\n", a->index[ATTENTION_MASK]);
     else
-        buffer_printf(b, "        v += x%d_j;\n", a->index[MASK]);
+        buffer_printf(b, "        v += x%d_j;\n", a->index[ATTENTION_MASK]);
 }
 
-/* The products and what lies between them: scores in scratch memory, and for a route their softmax in
- * the operands' dtype. */
-typedef struct {
-    Attention a;
-    Product first, second;
-    OpTensor scores, weights;
-    int t, to;
-} Steps;
-
 /* A warp or a block a row. */
-static int softmax(const Steps *s, OpPlain *out, Error *err)
+static int softmax(const AttentionSteps *s, OpPlain *out, Error *err)
 {
     const Attention *a = &s->a;
     const int scratch = s->t, to = s->to;
@@ -412,7 +405,8 @@ static int softmax(const Steps *s, OpPlain *out, Error *err)
     char names[32];
     Buffer *b = out->source;
     size_t n = (size_t)snprintf(names, sizeof names, "t%d", scratch);
-    if (a->masked) n += (size_t)snprintf(names + n, sizeof names - n, " x%d", a->index[MASK]);
+    if (a->masked)
+        n += (size_t)snprintf(names + n, sizeof names - n, " x%d", a->index[ATTENTION_MASK]);
     if (to != scratch) snprintf(names + n, sizeof names - n, " t%d", to);
     if (along > 32) text_block_reduce(out);
     if (!text_begin(out, &(TextHead){"softmax", names, blocks, threads}, err)) return -1;
@@ -429,7 +423,8 @@ static int softmax(const Steps *s, OpPlain *out, Error *err)
     if (a->masked) {
         buffer_puts(b, "    const long long mask = ");
         text_strided(b,
-                     &(Strided){a->t[MASK].offset, a->lead + 1, a->t[MASK].size, a->t[MASK].stride},
+                     &(Strided){a->t[ATTENTION_MASK].offset, a->lead + 1, a->t[ATTENTION_MASK].size,
+                                a->t[ATTENTION_MASK].stride},
                      "row");
         buffer_puts(b, ";\n");
     }
@@ -466,11 +461,10 @@ static int softmax(const Steps *s, OpPlain *out, Error *err)
     return text_end(out, err);
 }
 
-static int steps_of(const OpCall *c, int routed, OpPlain *out, Steps *s, Error *err)
+static int shapes_of(const OpCall *c, AttentionSteps *s, Error *err)
 {
     int64_t size[OP_MAX_RANK];
     int rank;
-    char name[OPERANDS][8], from[8], to[8];
     const Attention *a = &s->a;
     if (attention_of(c, 0, &s->a, size, &rank, err)) return -1;
     s->scores = a->y;
@@ -478,31 +472,55 @@ static int steps_of(const OpCall *c, int routed, OpPlain *out, Steps *s, Error *
     s->scores.size[a->lead + 1] = a->keys;
     op_contiguous(&s->scores);
     s->weights = s->scores;
+    return 0;
+}
+
+/* from and to: the names of the scores and of their softmax. */
+static void describe(AttentionSteps *s, const char *from, const char *to)
+{
+    char name[ATTENTION_OPERANDS][8];
+    const Attention *a = &s->a;
+    for (int i = 0; i < ATTENTION_OPERANDS; i++)
+        snprintf(name[i], sizeof name[i], "x%d", a->index[i]);
+    s->first = (Product){.alpha = a->scale}, s->second = (Product){.alpha = 1};
+    side(&s->first, PRODUCT_A, &a->t[ATTENTION_QUERY], name[ATTENTION_QUERY], a->lead, "mk");
+    side(&s->first, PRODUCT_B, &a->t[ATTENTION_KEY], name[ATTENTION_KEY], a->lead, "nk");
+    side(&s->first, PRODUCT_C, &s->scores, from, a->lead, "mn");
+    side(&s->second, PRODUCT_A, &s->weights, to, a->lead, "mk");
+    side(&s->second, PRODUCT_B, &a->t[ATTENTION_VALUE], name[ATTENTION_VALUE], a->lead, "kn");
+    side(&s->second, PRODUCT_C, &a->y, "y0", a->lead, "mn");
+    product_groups(&s->first, 0);
+    product_groups(&s->second, 0);
+}
+
+int attention_of_call(const OpCall *c, AttentionSteps *out)
+{
+    Error ignored;
+    if (c->op->infer != infer || shapes_of(c, out, &ignored)) return 0;
+    describe(out, "", "");
+    return 1;
+}
+
+static int steps_of(const OpCall *c, int routed, OpPlain *out, AttentionSteps *s, Error *err)
+{
+    char from[8], to[8];
+    if (shapes_of(c, s, err)) return -1;
     s->to = s->t = text_scratch(out, s->scores.dtype, op_elements(&s->scores), err);
     if (s->t < 0) return -1;
-    if (routed && a->y.dtype != s->scores.dtype) {
-        s->weights.dtype = a->y.dtype;
-        s->to = text_scratch(out, a->y.dtype, op_elements(&s->scores), err);
+    if (routed && s->a.y.dtype != s->scores.dtype) {
+        s->weights.dtype = s->a.y.dtype;
+        s->to = text_scratch(out, s->a.y.dtype, op_elements(&s->scores), err);
         if (s->to < 0) return -1;
     }
     snprintf(from, sizeof from, "t%d", s->t);
     snprintf(to, sizeof to, "t%d", s->to);
-    for (int i = 0; i < OPERANDS; i++) snprintf(name[i], sizeof name[i], "x%d", a->index[i]);
-    s->first = (Product){.alpha = a->scale}, s->second = (Product){.alpha = 1};
-    side(&s->first, PRODUCT_A, &a->t[QUERY], name[QUERY], a->lead, "mk");
-    side(&s->first, PRODUCT_B, &a->t[KEY], name[KEY], a->lead, "nk");
-    side(&s->first, PRODUCT_C, &s->scores, from, a->lead, "mn");
-    side(&s->second, PRODUCT_A, &s->weights, to, a->lead, "mk");
-    side(&s->second, PRODUCT_B, &a->t[VALUE], name[VALUE], a->lead, "kn");
-    side(&s->second, PRODUCT_C, &a->y, "y0", a->lead, "mn");
-    product_groups(&s->first, 0);
-    product_groups(&s->second, 0);
+    describe(s, from, to);
     return 0;
 }
 
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
-    Steps s;
+    AttentionSteps s;
     if (steps_of(c, 0, out, &s, err)) return -1;
     if (op_elements(&s.scores) && (product_plain(&s.first, out, err) || softmax(&s, out, err)))
         return -1;
@@ -512,7 +530,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
 /* Two products of cuBLAS, with the softmax between them. */
 static int route(const OpCall *c, OpRoute *out, Error *err)
 {
-    Steps s;
+    AttentionSteps s;
     if (c->result[0].dtype > DTYPE_BF16) return 0;
     if (steps_of(c, 1, out->kernels, &s, err)) return -1;
     int rc = op_elements(&s.scores) && s.a.depth ? product_route(&s.first, c, out, err) : 0;
@@ -535,7 +553,8 @@ static void cost(const OpCall *c, OpCost *out)
         double seen = rows < keys ? rows : keys, row = (double)dtype_size(a.y.dtype) / keys;
         pairs = seen * (seen + 1) / 2 + (rows - seen) * seen;
         out->bytes -= (keys - seen) * row *
-                      (double)(op_elements(op_tensor(c, KEY)) + op_elements(op_tensor(c, VALUE)));
+                      (double)(op_elements(op_tensor(c, ATTENTION_KEY)) +
+                               op_elements(op_tensor(c, ATTENTION_VALUE)));
     }
     out->flops = 2 * (double)a.batch * pairs * (double)(a.depth + a.width);
 }
