@@ -70,7 +70,7 @@ static int expect(TimedContents *c, const GraphBound *b, int output, Sample *s, 
     DemandedOutput all[GRAPH_MAX_OUTPUTS] = {0};
     all[output] = (DemandedOutput){s->n, s->at, s->value};
     Demand d = {.b = b,
-                .inputs = {c, fetch},
+                .inputs = {c, fetch, NULL},
                 .output = all,
                 .max_work = most_work,
                 .max_elements = most_elements};

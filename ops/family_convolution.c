@@ -513,7 +513,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
     meets_close(&m);
 }
 
-static const OpElements elements = {element_needs, element_compute, NULL};
+static const OpElements elements = {element_needs, element_compute, NULL, NULL};
 
 /* ---- the rest ---- */
 

@@ -153,7 +153,7 @@ static void cat_compute(const OpCall *c, const double *const *in, const OpSome *
     }
 }
 
-static const OpElements cat_elements = {cat_needs, cat_compute, NULL};
+static const OpElements cat_elements = {cat_needs, cat_compute, NULL, NULL};
 
 /* The end of the tensors from i on that differ in their address alone: in (i, to]. */
 static int alike(const OpCall *c, int dim, int i, int to)
@@ -309,7 +309,7 @@ static void triangle_compute(const OpCall *c, const double *const *in, const OpS
     for (int64_t k = 0; k < s->n; k++) y[k] = in_triangle(c, s->at[k]) ? x[s->at[k]] : 0;
 }
 
-static const OpElements triangle_elements = {triangle_needs, triangle_compute, NULL};
+static const OpElements triangle_elements = {triangle_needs, triangle_compute, NULL, NULL};
 
 static int plain_triangle(const OpCall *c, OpPlain *out, Error *err)
 {
@@ -380,7 +380,7 @@ static void constant_compute(const OpCall *c, const double *const *in, const OpS
     for (int64_t k = 0; k < s->n; k++) y[k] = v;
 }
 
-static const OpElements constant_elements = {constant_needs, constant_compute, NULL};
+static const OpElements constant_elements = {constant_needs, constant_compute, NULL, NULL};
 
 static int plain_constant(const OpCall *c, OpPlain *out, Error *err)
 {

@@ -385,10 +385,22 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
 {
     Product p;
     product_on(c, in, &p);
-    for (int64_t k = 0; k < s->n; k++) y[k] = product_element(&p, s->at[k]);
+    product_elements(&p, s->at, s->n, y);
 }
 
-static const OpElements elements = {element_needs, element_compute, NULL};
+static void element_compute_mixed(const OpCall *c, const OpNumbers *in, const OpSome *s, double *y)
+{
+    Product p;
+    product_of(c, &p, 1);
+    for (int x = 0; x < PRODUCT_OPERANDS; x++) {
+        if (x == PRODUCT_C || !p.side[x].tensor) continue;
+        p.side[x].data = in[p.side[x].tensor - c->tensor].wide;
+        p.side[x].narrow = in[p.side[x].tensor - c->tensor].narrow;
+    }
+    product_elements(&p, s->at, s->n, y);
+}
+
+static const OpElements elements = {element_needs, element_compute, NULL, element_compute_mixed};
 
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {

@@ -20,13 +20,21 @@ typedef struct {
     const double *const *known;
 } OpNeeds;
 
+/* The elements of an argument: one of the two is there. */
+typedef struct {
+    const double *wide;
+    const float *narrow;
+} OpNumbers;
+
 /* The call has been inferred. compute reads the needed elements alone of in[]; y has s->n elements.
  * Equal elements get equal bits in whatever company they are asked for. row: elements of one row share
- * what they need, and are asked for together; NULL: each stands alone. */
+ * what they need, and are asked for together; NULL: each stands alone. compute_mixed: as compute, with the
+ * same bits, of arguments that may be floats; NULL: there is none. */
 struct OpElements {
     void (*needs)(const OpCall *c, const OpSome *s, const OpNeeds *out);
     void (*compute)(const OpCall *c, const double *const *in, const OpSome *s, double *y);
     int64_t (*row)(const OpCall *c, int result, int64_t i);
+    void (*compute_mixed)(const OpCall *c, const OpNumbers *in, const OpSome *s, double *y);
 };
 
 #endif

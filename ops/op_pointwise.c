@@ -205,7 +205,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
     }
 }
 
-const OpElements pointwise_elements = {element_needs, element_compute, NULL};
+const OpElements pointwise_elements = {element_needs, element_compute, NULL, NULL};
 
 /* The type of the arithmetic. Where the result is a bool, it is the arguments' type. */
 static const char *compute_type(const OpCall *c)

@@ -132,21 +132,80 @@ int64_t product_depth(const Product *p, ProductOperand x, int64_t term)
     return x == PRODUCT_A || x == PRODUCT_B ? place(p, (int)x, PRODUCT_DEPTH, term) : 0;
 }
 
-double product_element(const Product *p, int64_t i)
+/* Terms of some elements side by side, since those of one sum wait for each other. */
+enum { TOGETHER = 4 };
+typedef struct {
+    const void *a[TOGETHER], *b[TOGETHER];
+    int64_t a_step, b_step, n;
+} Terms;
+
+static inline double term(const void *p, int64_t i, int is_narrow)
+{
+    return is_narrow ? (double)((const float *)p)[i] : ((const double *)p)[i];
+}
+
+static inline __attribute__((always_inline)) void add_some(const Terms *t, double *sum,
+                                                           const int narrow_a, const int narrow_b)
+{
+    double s[TOGETHER];
+    for (int i = 0; i < TOGETHER; i++) s[i] = sum[i];
+    for (int64_t j = 0; j < t->n; j++)
+        for (int i = 0; i < TOGETHER; i++)
+            s[i] = fma(term(t->a[i], j * t->a_step, narrow_a),
+                       term(t->b[i], j * t->b_step, narrow_b), s[i]);
+    for (int i = 0; i < TOGETHER; i++) sum[i] = s[i];
+}
+
+static void add_terms(const Terms *t, double *sum, int narrow_a, int narrow_b)
+{
+    if (narrow_a && narrow_b) add_some(t, sum, 1, 1);
+    if (narrow_a && !narrow_b) add_some(t, sum, 1, 0);
+    if (!narrow_a && narrow_b) add_some(t, sum, 0, 1);
+    if (!narrow_a && !narrow_b) add_some(t, sum, 0, 0);
+}
+
+static const void *numbers_at(const ProductSide *s, int64_t at)
+{
+    return s->data ? (const void *)(s->data + at) : (const void *)(s->narrow + at);
+}
+
+/* The last element stands for those that are missing. */
+static void add_elements(const Product *p, const int64_t *at, int n, double *sum)
 {
     const int g = PRODUCT_DEPTH, last = p->rank[g] - 1;
-    const double *a = p->side[PRODUCT_A].data + product_place(p, PRODUCT_A, i),
-                 *b = p->side[PRODUCT_B].data + product_place(p, PRODUCT_B, i);
-    int64_t run = last < 0 ? 1 : p->size[g][last], as = last < 0 ? 0 : p->step[PRODUCT_A][g][last],
-            bs = last < 0 ? 0 : p->step[PRODUCT_B][g][last];
-    double sum = 0;
-    for (int64_t k = 0; k < p->count[g]; k += run) {
-        const double *ra = a + place(p, PRODUCT_A, g, k), *rb = b + place(p, PRODUCT_B, g, k);
-        for (int64_t j = 0; j < run; j++) sum = fma(ra[j * as], rb[j * bs], sum);
+    const ProductSide *a = &p->side[PRODUCT_A], *b = &p->side[PRODUCT_B];
+    int64_t a_at[TOGETHER], b_at[TOGETHER];
+    Terms t = {.a_step = last < 0 ? 0 : p->step[PRODUCT_A][g][last],
+               .b_step = last < 0 ? 0 : p->step[PRODUCT_B][g][last],
+               .n = last < 0 ? 1 : p->size[g][last]};
+    for (int i = 0; i < TOGETHER; i++) {
+        a_at[i] = product_place(p, PRODUCT_A, at[i < n ? i : n - 1]);
+        b_at[i] = product_place(p, PRODUCT_B, at[i < n ? i : n - 1]);
     }
-    double v = p->alpha * sum;
-    if (p->beta != 0) v += p->beta * p->side[PRODUCT_D].data[product_place(p, PRODUCT_D, i)];
-    return v;
+    for (int64_t k = 0; k < p->count[g]; k += t.n) {
+        int64_t of_a = place(p, PRODUCT_A, g, k), of_b = place(p, PRODUCT_B, g, k);
+        for (int i = 0; i < TOGETHER; i++) {
+            t.a[i] = numbers_at(a, a_at[i] + of_a);
+            t.b[i] = numbers_at(b, b_at[i] + of_b);
+        }
+        add_terms(&t, sum, !a->data, !b->data);
+    }
+}
+
+void product_elements(const Product *p, const int64_t *at, int64_t n, double *y)
+{
+    const ProductSide *d = &p->side[PRODUCT_D];
+    for (int64_t k = 0; k < n; k += TOGETHER) {
+        double sum[TOGETHER] = {0};
+        int some = n - k < TOGETHER ? (int)(n - k) : TOGETHER;
+        add_elements(p, at + k, some, sum);
+        for (int i = 0; i < some; i++) {
+            y[k + i] = p->alpha * sum[i];
+            if (p->beta == 0) continue;
+            const void *addend = numbers_at(d, product_place(p, PRODUCT_D, at[k + i]));
+            y[k + i] += p->beta * term(addend, 0, !d->data);
+        }
+    }
 }
 
 /* a + x b with one rounding, which is one instruction. */

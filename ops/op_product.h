@@ -24,7 +24,8 @@ typedef struct {
     char name[8];
     const OpTensor *tensor;
     char letters[OP_MAX_RANK + 1];
-    const double *data; /* of a, b and d; c's are an argument of product_reference */
+    const double *data;  /* of a, b and d; c's are an argument of product_reference */
+    const float *narrow; /* for product_elements, where data is NULL */
 } ProductSide;
 
 /* A group has the dimensions 0 to rank - 1, of sizes above 1; step[x][g][i] is how far operand x moves
@@ -52,10 +53,10 @@ double product_flops(const Product *p);
 int product_of_call(const OpCall *c, Product *out);
 
 /* Single elements; groups must be logical. Where element i of c lies in operand x, without the depth;
- * what a term of the depth adds to it; and the element itself. */
+ * what a term of the depth adds to it; and n elements themselves. */
 int64_t product_place(const Product *p, ProductOperand x, int64_t i);
 int64_t product_depth(const Product *p, ProductOperand x, int64_t term); /* of a term in a or b */
-double product_element(const Product *p, int64_t i);
+void product_elements(const Product *p, const int64_t *at, int64_t n, double *y);
 
 /* Tiles of a blocked product: acc[m][TILE_N] += a[m][k] b[k][n]. The rows of a are a_step apart, those
  * of b b_step. b has numbers in the columns up to the next multiple of TILE_LANES, of which nothing is

@@ -169,7 +169,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
     }
 }
 
-const OpElements strided_elements = {element_needs, element_compute, NULL};
+const OpElements strided_elements = {element_needs, element_compute, NULL, NULL};
 
 int strided_plain(const OpCall *c, OpPlain *out, Error *err)
 {

@@ -487,6 +487,16 @@ int sample_is_open(const Sample *s)
     return s->census->open || s->census->known < s->blocks;
 }
 
+double sample_least_work(const Sample *s)
+{
+    double sum = 0;
+    for (int i = 0; i < s->n_least; i++) {
+        int kind = census_kind(s->census, s->leads[i]);
+        if (kind >= 0) sum += s->census->kinds[kind].cost;
+    }
+    return sum;
+}
+
 /* A sample of dear blocks ends as soon as it may. */
 static int is_enough(const Sample *s)
 {

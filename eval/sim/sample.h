@@ -72,6 +72,9 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
  * kind differ. */
 double sample_interval(const Sample *s);
 
+/* Warp-instructions of the blocks that must run, as far as the census tells. */
+double sample_least_work(const Sample *s);
+
 /* Does the census leave it open what some blocks do? */
 int sample_is_open(const Sample *s);
 

@@ -33,6 +33,7 @@ enum {
     POISONED_BYTES = 4,  /* that take as long as a thread-instruction */
     SAMPLE_SHARE = 3,    /* and a sample of a launch divided by this, at most */
     WHOLE_SHARE = 2,     /* and of one that runs whole, by this */
+    FIRST_SHARE = 8, /* it has this part of the limit until it is known that all of it is enough */
     SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
     SPREAD_COST = 64000, /* of a thread that reads eight pages, which are drawn for it */
     MOST_SPREAD = 150000000,
@@ -512,6 +513,26 @@ static void forget_constants(Device *d, const DeviceSample *s)
     }
 }
 
+/* Gives a sample a part of a limit that is high, and the rest as a reserve. */
+static void grant_part(Device *d, const Sample *s, const DeviceLaunch *l, int64_t limit)
+{
+    Exec *x = &d->exec;
+    double needed = sample_least_work(s);
+    x->budget = limit;
+    x->reserve = (ExecReserve){0};
+    if (l->cooperative || needed <= 0 || limit < d->limit / SAMPLE_SHARE) return;
+    x->budget = limit / FIRST_SHARE;
+    x->reserve = (ExecReserve){limit - x->budget, x->budget, l->module->clock, needed};
+}
+
+/* Takes what the sample has not used of its limit. */
+static int64_t take_rest(Exec *x)
+{
+    int64_t rest = x->budget + x->reserve.left;
+    x->reserve = (ExecReserve){0};
+    return rest;
+}
+
 /* Runs the sample of launch i; a cooperative launch runs whole. Returns as sim_run_blocks. */
 static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts *small,
                       Fault *fault)
@@ -519,13 +540,16 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
     const DeviceLaunch *l = &g->launches[i];
     Exec *x = &d->exec;
     x->block_budget = 0;
-    int64_t limit = x->budget = grant(
+    int64_t limit = grant(
         d, l, l->cooperative ? d->limit / WHOLE_SHARE : sample_limit(d, l, small, g->out->growth));
+    grant_part(d, s, l, limit);
     int r = sim_run_blocks(d, l, l->cooperative ? NULL : sample_next, s, fault);
-    account(d, l, limit - x->budget);
+    int64_t reserve = x->reserve.left, used = limit - take_rest(x);
+    account(d, l, used);
+    if (r > 0 && reserve && fault->outcome == OUTCOME_TIMEOUT) used = limit;
     double ran = l->cooperative ? (double)s->blocks : fmax(1, s->n);
     d->sampled[i] = (struct BlockWork){(double)(s->blocks * s->cluster),
-                                       (double)(limit - x->budget) / ran / (double)s->cluster};
+                                       (double)used / ran / (double)s->cluster};
     if (r > 0 && fault->outcome == OUTCOME_TIMEOUT && is_exhausted(d, l))
         return exhausted(fault, l);
     if (r > 0 && !l->cooperative)

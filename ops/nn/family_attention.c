@@ -364,7 +364,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
     free(values);
 }
 
-static const OpElements elements = {element_needs, element_compute, element_row};
+static const OpElements elements = {element_needs, element_compute, element_row, NULL};
 
 /* ---- kernels ---- */
 

@@ -64,7 +64,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
     }
 }
 
-static const OpElements elements = {element_needs, element_compute, NULL};
+static const OpElements elements = {element_needs, element_compute, NULL, NULL};
 
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {

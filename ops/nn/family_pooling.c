@@ -238,7 +238,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
     }
 }
 
-static const OpElements elements = {element_needs, element_compute, NULL};
+static const OpElements elements = {element_needs, element_compute, NULL, NULL};
 
 /* ---- the rest ---- */
 

@@ -217,7 +217,7 @@ static void map_compute(const OpCall *c, const double *const *in, const OpSome *
     }
 }
 
-static const OpElements map_elements = {map_needs, map_compute, NULL};
+static const OpElements map_elements = {map_needs, map_compute, NULL, NULL};
 
 static int reference_map(const OpCall *c, const double *const *in, double *const *out, Error *err)
 {
@@ -482,7 +482,7 @@ static void select_compute(const OpCall *c, const double *const *in, const OpSom
     }
 }
 
-static const OpElements select_elements = {select_needs, select_compute, NULL};
+static const OpElements select_elements = {select_needs, select_compute, NULL, NULL};
 
 static int plain_select(const OpCall *c, OpPlain *out, Error *err)
 {

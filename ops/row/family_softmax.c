@@ -114,7 +114,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
     }
 }
 
-static const OpElements elements = {element_needs, element_compute, element_row};
+static const OpElements elements = {element_needs, element_compute, element_row, NULL};
 
 static void cost(const OpCall *c, OpCost *out)
 {

@@ -141,7 +141,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
                                   : element_of(c, &m, in, s->at[k], &w);
 }
 
-const OpElements nll_elements = {element_needs, element_compute, NULL};
+const OpElements nll_elements = {element_needs, element_compute, NULL, NULL};
 
 void nll_cost(const OpCall *c, OpCost *out)
 {

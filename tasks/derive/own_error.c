@@ -111,7 +111,7 @@ static int element(Own *o, int output, size_t at, double *value, Error *err)
     DemandedOutput asked[GRAPH_MAX_OUTPUTS] = {{0}};
     const int64_t index = (int64_t)at;
     Demand d = {.b = o->b,
-                .inputs = {o, fetch},
+                .inputs = {o, fetch, NULL},
                 .output = asked,
                 .max_work = MOST_WORK,
                 .max_elements = MOST_WORK};

@@ -44,6 +44,20 @@ double tf32_nearest(double x)
     return rounded(x, 0x1000);
 }
 
+void tf32_nearest_floats(const void *floats, int64_t n, double *out)
+{
+    const unsigned char *p = floats;
+    for (int64_t i = 0; i < n; i++) {
+        float f;
+        uint32_t bits;
+        memcpy(&bits, p + 4 * i, sizeof bits);
+        uint32_t near = (bits + 0x1000) & ~0x1fffu;
+        bits = (bits & 0x7f800000u) == 0x7f800000u ? bits : near;
+        memcpy(&f, &bits, sizeof f);
+        out[i] = (double)f;
+    }
+}
+
 double tf32_truncated(double x)
 {
     return rounded(x, 0);

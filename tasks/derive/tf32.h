@@ -26,6 +26,8 @@ int tf32_spread(const TaskCase *c, const double *const *in, const double *const 
 
 /* Rounds a float32 number to TF32. */
 double tf32_nearest(double x);
+/* The same of n floats, which need not be aligned. */
+void tf32_nearest_floats(const void *floats, int64_t n, double *out);
 double tf32_truncated(double x);
 
 #endif

@@ -33,6 +33,8 @@ typedef struct {
     int64_t n; /* bits */
     int last;  /* the step after which it is read no more */
     double *value;
+    int is_held; /* floats, as the input has them */
+    const float *held;
 } Array;
 
 typedef struct {
@@ -274,6 +276,27 @@ static int load_known(Run *r, Error *err)
     return 0;
 }
 
+/* Can the step read floats? */
+static int takes_held(const Run *r, const Step *s)
+{
+    int takes =
+        s->kind == STEP_CALL && s->call->op->elements && s->call->op->elements->compute_mixed;
+    for (int i = 0; takes && i < s->call->n_results; i++) takes = !r->array[s->out + i].all;
+    return takes;
+}
+
+/* Inputs of floats that only such steps read are held. */
+static void find_held(Run *r)
+{
+    const GraphBound *b = r->d->b;
+    for (int i = 0; i < b->graph->n_inputs; i++)
+        r->array[i].is_held = r->d->inputs.hold && b->values[i].tensor.dtype == DTYPE_F32;
+    for (int i = 0; i < r->p.n_steps; i++)
+        for (int k = 0; k < r->p.step[i].n_in; k++)
+            r->array[r->p.step[i].in[k]].is_held &= takes_held(r, &r->p.step[i]);
+    for (int i = 0; i < b->graph->n_outputs; i++) r->array[r->p.output[i]].is_held = 0;
+}
+
 static void find_needs(Run *r)
 {
     const Demand *d = r->d;
@@ -289,9 +312,11 @@ static void find_needs(Run *r)
         else if (needed)
             needs_of_move(r, s);
     }
+    find_held(r);
     double elements = 0;
     for (int i = 0; i < r->p.n_arrays; i++)
-        elements += (double)(r->array[i].all ? r->p.extent[i] : r->array[i].n);
+        if (!r->array[i].is_held)
+            elements += (double)(r->array[i].all ? r->p.extent[i] : r->array[i].n);
     if (elements > d->max_elements) r->too_much = 1;
 }
 
@@ -303,13 +328,20 @@ static void make_room(Run *r, int array)
     if (!a->value) a->value = memory_array((size_t)r->p.extent[array] + 1, sizeof(double));
 }
 
-static int fetch_input(Run *r, int i, Error *err)
+static int fetch_run(Run *r, int i, int64_t first, int64_t n, Error *err)
 {
     const DemandInputs *from = &r->d->inputs;
     Array *a = &r->array[i];
+    if (a->is_held) return from->hold(from->of, i, first, n, &a->held, err);
+    return from->fetch(from->of, i, first, n, a->value + first, err);
+}
+
+static int fetch_input(Run *r, int i, Error *err)
+{
+    Array *a = &r->array[i];
     if (!is_needed(a)) return 0;
-    make_room(r, i);
-    if (a->all) return from->fetch(from->of, i, 0, r->p.extent[i], a->value, err);
+    if (!a->is_held) make_room(r, i);
+    if (a->all) return fetch_run(r, i, 0, r->p.extent[i], err);
     for (int64_t k = 0; k < a->pages; k++)
         for (int w = 0, end; a->page[k] && w < PAGE; w = end) {
             const uint64_t *word = a->page[k];
@@ -317,7 +349,7 @@ static int fetch_input(Run *r, int i, Error *err)
             if (!word[w]) continue;
             int64_t first = (k * PAGE + w) * 64, last = (k * PAGE + end) * 64;
             if (last > r->p.extent[i]) last = r->p.extent[i];
-            if (from->fetch(from->of, i, first, last - first, a->value + first, err)) return -1;
+            if (fetch_run(r, i, first, last - first, err)) return -1;
         }
     return 0;
 }
@@ -326,6 +358,7 @@ static int fetch_input(Run *r, int i, Error *err)
 typedef struct {
     const Step *s;
     const double *const *in;
+    const OpNumbers *mixed; /* NULL: no argument is of floats */
     const int64_t *at;
     int result;
     double *value; /* the array */
@@ -335,8 +368,12 @@ static void compute_part(const Part *p, int64_t from, int64_t to)
 {
     double y[CHUNK], *values = to - from > CHUNK ? NULL : y;
     if (!values) values = memory_grow(NULL, (size_t)(to - from), sizeof *values);
-    p->s->call->op->elements->compute(p->s->call, p->in,
-                                      &(OpSome){p->result, to - from, p->at + from}, values);
+    const OpElements *e = p->s->call->op->elements;
+    const OpSome some = {p->result, to - from, p->at + from};
+    if (p->mixed)
+        e->compute_mixed(p->s->call, p->mixed, &some, values);
+    else
+        e->compute(p->s->call, p->in, &some, values);
     for (int64_t k = from; k < to; k++) p->value[p->at[k]] = values[k - from];
     if (values != y) free(values);
 }
@@ -358,10 +395,16 @@ static int64_t *parts_of(const int64_t *rows, int64_t n, int64_t size, int64_t *
 static void compute_elements(Run *r, const Step *s, int result, const double *const *in)
 {
     int64_t *rows, *at, n = r->array[s->out + result].n, parts;
+    OpNumbers mixed[OP_MAX_TENSORS];
+    int is_mixed = 0;
+    for (int i = 0; i < s->n_in; i++) {
+        mixed[i] = (OpNumbers){in[i], r->array[s->in[i]].held};
+        is_mixed |= r->array[s->in[i]].is_held;
+    }
     at = elements_of(r, s, result, &rows);
     int64_t size = n / 64 < 1 ? 1 : n / 64 > CHUNK ? CHUNK : n / 64;
     int64_t *from = parts_of(rows, n, size, &parts);
-    const Part part = {s, in, at, result, r->array[s->out + result].value};
+    const Part part = {s, in, is_mixed ? mixed : NULL, at, result, r->array[s->out + result].value};
 #pragma omp parallel for schedule(dynamic)
     for (int64_t i = 0; i < parts; i++) compute_part(&part, from[i], from[i + 1]);
     free(from), free(at), free(rows);

@@ -7,10 +7,12 @@
 
 #include "tasks/graph/graph.h"
 
-/* Elements [from, from + n) of an input as doubles. 0 or -1. */
+/* fetch: elements [from, from + n) of an input as doubles. hold: they are there, in *all, which has the whole
+ * input and stays; NULL: inputs are not held. Both return 0 or -1. */
 typedef struct {
     void *of;
     int (*fetch)(void *of, int input, int64_t from, int64_t n, double *dst, Error *err);
+    int (*hold)(void *of, int input, int64_t from, int64_t n, const float **all, Error *err);
 } DemandInputs;
 
 /* The elements of one output: n flat indices, sorted, without repetitions. */

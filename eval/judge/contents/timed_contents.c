@@ -177,6 +177,13 @@ int timed_fetch(TimedContents *c, int input, int64_t from, int64_t n, double *ds
     return 0;
 }
 
+int timed_hold(TimedContents *c, int input, int64_t from, int64_t n, const float **all, Error *err)
+{
+    size_t size = element_size(c, input);
+    *all = (const float *)(const void *)c->data[input];
+    return draw_range(c, input, (size_t)from * size, (size_t)n * size, err);
+}
+
 /* ---- comparison ---- */
 
 typedef struct {

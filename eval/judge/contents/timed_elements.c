@@ -53,6 +53,11 @@ static int fetch(void *of, int input, int64_t from, int64_t n, double *dst, Erro
     return timed_fetch(of, input, from, n, dst, err);
 }
 
+static int hold(void *of, int input, int64_t from, int64_t n, const float **all, Error *err)
+{
+    return timed_hold(of, input, from, n, all, err);
+}
+
 static int open_elements(TimedContents *c, Error *err)
 {
     if (c->elements) return 0;
@@ -66,7 +71,7 @@ static int demand(TimedContents *c, const Chosen *k, int dry, double *work, Erro
 {
     DemandedOutput output[GRAPH_MAX_OUTPUTS];
     Demand d = {.b = c->elements->bound,
-                .inputs = {c, fetch},
+                .inputs = {c, fetch, hold},
                 .output = output,
                 .dry = dry,
                 .max_work = *work,
@@ -137,24 +142,91 @@ static int is_kept(const Chosen *a, const Chosen *b)
     return same;
 }
 
-/* Two elements of an output. 1: they cost too much. */
-static int expect_pair(TimedContents *c, const Written *w, Chosen *k, Error *err)
+static void copy_chosen(const Chosen *from, Chosen *to)
+{
+    to->n_outputs = from->n_outputs;
+    for (int i = 0; i < from->n_outputs; i++) {
+        if (!from->n[i]) continue;
+        to->n[i] = from->n[i];
+        to->at[i] = memory_array((size_t)to->n[i], sizeof **to->at);
+        to->value[i] = memory_array((size_t)to->n[i] + 1, sizeof(double));
+        memcpy(to->at[i], from->at[i], (size_t)to->n[i] * sizeof **to->at);
+    }
+}
+
+/* Elements of an output's last dimension. */
+static int64_t row_length(const TimedContents *c, int output)
+{
+    const TaskTensor *y = &c->task->outputs[output];
+    int64_t shape[TASK_MAX_RANK];
+    if (!y->rank || task_shape(c->task, c->test.workload, y, shape, NULL)) return 1;
+    return shape[y->rank - 1];
+}
+
+/* Adds to at[n] the written elements of [first, end). Returns how many there are then. */
+static int64_t add_written(const Written *w, int output, int64_t first, int64_t end, int64_t *at,
+                           int64_t n)
+{
+    for (int64_t i = 0; i < w->n[output]; i++) {
+        const Span *s = &w->spans[output][i];
+        int64_t from = (int64_t)s->from > first ? (int64_t)s->from : first,
+                to = (int64_t)s->end < end ? (int64_t)s->end : end;
+        while (from < to) at[n++] = from++;
+    }
+    return n;
+}
+
+/* Makes of each chosen element what is written of its row, whose elements often share what is dear. Returns 0
+ * where the rows have no others. */
+static int choose_rows(const TimedContents *c, const Written *w, Chosen *k)
+{
+    int more = 0;
+    for (int i = 0; i < k->n_outputs; i++) {
+        int64_t length = row_length(c, i), n = 0, end = 0;
+        if (!k->n[i] || length < 2 || k->n[i] * length > MOST) continue;
+        int64_t *at = memory_array((size_t)(k->n[i] * length) + 1, sizeof *at);
+        for (int64_t e = 0; e < k->n[i]; e++) {
+            int64_t first = k->at[i][e] / length * length;
+            if (first < end) continue;
+            end = first + length;
+            n = add_written(w, i, first, end, at, n);
+        }
+        more |= n > k->n[i];
+        free(k->at[i]), free(k->value[i]);
+        k->at[i] = at;
+        k->n[i] = n;
+        k->value[i] = memory_array((size_t)n + 1, sizeof(double));
+    }
+    return more;
+}
+
+/* Computes the chosen elements, or takes the values that are kept. 1: they cost too much. */
+static int expect_kept(TimedContents *c, Chosen *k, Error *err)
 {
     Chosen *kept = &c->elements->kept;
     double work = costly_work;
-    if (!c->shared) return 1;
-    choose(c, w, 2 * w->used, k);
     if (!is_kept(k, kept)) {
         int rc = demand(c, k, 0, &work, err);
         if (rc) return rc;
         chosen_release(kept);
         *kept = *k;
         memset(k, 0, sizeof *k);
-        choose(c, w, 2 * w->used, k);
+        copy_chosen(kept, k);
     }
     for (int i = 0; i < k->n_outputs; i++)
         if (k->n[i]) memcpy(k->value[i], kept->value[i], (size_t)k->n[i] * sizeof(double));
     return 0;
+}
+
+/* The rows of two elements of an output, or the two alone. 1: they cost too much. */
+static int expect_pair(TimedContents *c, const Written *w, Chosen *k, Error *err)
+{
+    if (!c->shared) return 1;
+    choose(c, w, 2 * w->used, k);
+    int more = choose_rows(c, w, k), rc = expect_kept(c, k, err);
+    if (rc <= 0 || !more) return rc;
+    choose(c, w, 2 * w->used, k);
+    return expect_kept(c, k, err);
 }
 
 /* Chooses elements and computes them. 1: none, since they cost too much. */
@@ -197,7 +269,7 @@ static int compare_output(TimedContents *c, const TimedOutputs *r, const Chosen 
         task_differences(&with, got, k->value[i] + from, (size_t)at, (size_t)(end - from), &d);
     }
     if (!d.bad) return 0;
-    const DemandInputs inputs = {c, fetch};
+    const DemandInputs inputs = {c, fetch, hold};
     const SecondLook look = {case_of(&c->test), i,      with.by, (size_t)k->n[i], 0,
                              (size_t)all,       &inputs};
     int within = second_look(&look, &d, &f->error);

@@ -222,6 +222,25 @@ static void set_slots(Decoder *d, const Definedness *k)
     for (int i = 0; i < k->n_words; i++) f->words[i] = k->slot[k->first_word + i];
 }
 
+/* The registers that have slots by now; words of parameter variables are none. */
+static void note_unset(Decoder *d, const Definedness *k)
+{
+    Function *f = d->f;
+    int n = 0;
+    f->undefined =
+        ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * (size_t)f->n_undefined + 1);
+    f->unset = ptx_arena_alloc(d->code->ptx.arena, sizeof *f->unset * (size_t)f->n_undefined + 1);
+    for (int i = 0; i < f->n_undefined; i++)
+        f->undefined[i] = f->first_slot + (uint32_t)(i * REG_PARTS);
+    for (int r = 0; r < k->n_registers && n < f->n_undefined; r++) {
+        if (!k->slot[r]) continue;
+        int cls = REG_PRED;
+        while (cls + 1 < REG_128 && k->base[cls + 1] <= r) cls++;
+        f->unset[n++] = (struct UnsetRegister){r < k->first_word ? (RegClass)cls : REG_PRED,
+                                               (uint32_t)(r - k->base[cls])};
+    }
+}
+
 void definedness_find(Decoder *d, const unsigned char *leader)
 {
     Definedness *k = memory_alloc(sizeof *k);
@@ -231,10 +250,7 @@ void definedness_find(Decoder *d, const unsigned char *leader)
     number_registers(d, k);
     f->first_slot = d->next_pred;
     definedness_seeds(d, leader);
-    f->undefined =
-        ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * (size_t)f->n_undefined + 1);
-    for (int i = 0; i < f->n_undefined; i++)
-        f->undefined[i] = f->first_slot + (uint32_t)(i * REG_PARTS);
+    note_unset(d, k);
     if (d->code->follow) add_doubtful(d, k);
     if (d->next_pred == f->first_slot) {
         definedness_release(d);

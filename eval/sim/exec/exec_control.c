@@ -20,14 +20,31 @@ enum {
     ALONE = 2500000        /* thread-instructions: more is a wait, where the limit is reached */
 };
 
+/* A reserve that is smaller by this factor is not enough. */
+static const double SURE = 1.25;
+
 /* ---- blocks ---- */
+
+/* The budget has bought so many of the warp-instructions that are needed: is the reserve enough for the
+ * others? Then it is given. */
+static int take_reserve(Exec *x)
+{
+    ExecReserve *r = &x->reserve;
+    double ran = (double)(x->clock - r->began + 1), all = (double)(r->spent + r->left);
+    if (!r->left || (double)r->spent / ran * r->needed > SURE * all) return 0;
+    x->budget += r->left;
+    x->cta.alone_since += r->left;
+    r->left = 0;
+    return x->budget >= x->block_floor;
+}
 
 /* In the opposite order a block may wait for one that comes later, if it looks with atomics, volatile
  * loads or fences. A loop without them may never see what the other writes. */
 static const Inst *out_of_budget(Warp *w, const Inst *in)
 {
-    const Exec *x = w->x;
+    Exec *x = w->x;
     int lane = __builtin_ctz(w->active);
+    if (take_reserve(x)) return in;
     if (mbarrier_is_stuck(w, in)) return NULL;
     if (x->reversed && x->ample && x->cta.alone_since - x->budget > ALONE)
         return exec_fault(w, in, lane, OUTCOME_RACE,

@@ -1,5 +1,7 @@
 /* Operations between the lanes of a warp: shuffles, votes, matches, reductions, elections. */
 #pragma GCC optimize("O3")
+#include <string.h>
+
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/memory/doubts.h"
@@ -32,10 +34,40 @@ static void find_partners(const uint32_t *b, const uint32_t *c, int kind, Partne
     }
 }
 
+/* Have all lanes this number? */
+static int are_all(const uint32_t *row, uint32_t v)
+{
+    uint32_t differ = 0;
+    for (int i = 0; i < LANES; i++) differ |= row[i] ^ v;
+    return !differ;
+}
+
+/* The usual shuffles: all lanes of a full warp, one segment, one distance. Returns 0 where it is another. */
+static int shuffle_full(Warp *w, const Inst *in, uint32_t lanes)
+{
+    const uint32_t *a = row32(w, in->a), *b = row32(w, in->b);
+    uint32_t out[LANES], valid = FULL_MASK, by = b[0] & 31;
+    if (lanes != FULL_MASK || !are_all(row32(w, in->f), FULL_MASK) || !are_all(b, b[0]) ||
+        in->k0 == SHFL_UP || !are_all(row32(w, in->c), 31))
+        return 0;
+    if (in->k0 == SHFL_BFLY) {
+        for (uint32_t i = 0; i < LANES; i++) out[i] = a[i ^ by];
+    } else if (in->k0 == SHFL_DOWN) {
+        for (uint32_t i = 0; i < LANES; i++) out[i] = a[i + by < LANES ? i + by : i];
+        valid >>= by;
+    } else {
+        for (uint32_t i = 0; i < LANES; i++) out[i] = a[by];
+    }
+    if (in->d != ROW_NONE) memcpy(row32(w, in->d), out, sizeof out);
+    put_pred(w, in->e, FULL_MASK, valid);
+    return 1;
+}
+
 const Inst *h_shfl(Warp *w, const Inst *in)
 {
     WarpSync s;
     if (!warp_sync(w, in, &s)) return s.next;
+    if (shuffle_full(w, in, s.lanes)) return in + 1;
     Partners p;
     uint32_t m = s.lanes;
     const uint32_t *a = row32(w, in->a), *members = row32(w, in->f);

@@ -127,12 +127,12 @@ static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
 static void choose_cleared(Exec *x, int n_warps, const StackNeed *need)
 {
     const PtxFunction *p = x->entry->ptx;
-    int calls = x->entry->n_callees > 0, zeros = calls || x->entry->n_undefined;
+    int calls = x->entry->n_callees > 0;
     size_t rows32 = (calls ? need->rows32 : p->n_regs[REG_32]) * ROW32,
            rows64 = (calls ? need->rows64 : p->n_regs[REG_64]) * ROW64;
-    x->clear32 = zeros ? rows32 : 0;
-    x->clear64 = zeros ? rows64 : 0;
-    for (int i = 0; i < n_warps && !zeros; i++) {
+    x->clear32 = calls ? rows32 : 0;
+    x->clear64 = calls ? rows64 : 0;
+    for (int i = 0; i < n_warps && !calls; i++) {
         memset(x->warps[i].storage32, 0, rows32);
         memset(x->warps[i].storage64, 0, rows64);
     }
@@ -193,6 +193,17 @@ static void set_up_warp(Exec *x, int index)
 
 /* ---- blocks ---- */
 
+/* Zeros in the registers that may be read before they are set. */
+static void clear_unset(const Exec *x, Warp *w)
+{
+    const Function *f = x->entry;
+    for (int i = 0; i < f->n_undefined && !x->clear32; i++) {
+        uint32_t reg = f->unset[i].reg;
+        if (f->unset[i].cls == REG_32) memset(w->storage32 + (size_t)reg * ROW32, 0, ROW32);
+        if (f->unset[i].cls == REG_64) memset(w->storage64 + (size_t)reg * ROW64, 0, ROW64);
+    }
+}
+
 static void start_block(Exec *x, uint64_t linear)
 {
     Cta *c = &x->cta;
@@ -229,6 +240,7 @@ static void start_block(Exec *x, uint64_t linear)
         memset(w->local_init, 0, x->clear_local);
         memset(w->storage32, 0, x->clear32);
         memset(w->storage64, 0, x->clear64);
+        clear_unset(x, w);
         memset(w->preds, 0, x->clear_preds);
         warp_start(w);
     }

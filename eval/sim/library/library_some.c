@@ -2,6 +2,7 @@
 #include "eval/sim/library/library_some.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "eval/sim/library/library_elements.h"
@@ -171,21 +172,66 @@ typedef struct {
     Elements a, b, c, bias;
 } ProductPlace;
 
+/* Elements [at, at + n) as doubles. */
+static void get_run(const Elements *e, int64_t at, int64_t n, double *out)
+{
+    const unsigned char *p = e->p + at * (int64_t)element_bytes(e->dtype);
+    if (e->tf32)
+        tf32_nearest_floats(p, n, out);
+    else
+        dtype_to_double((Dtype)e->dtype, p, out, (size_t)n);
+}
+
+enum { PART = 256, TOGETHER = 4 };
+
+/* Adds the products of a row with `n` rows of b, of which each sum has its own order: several go side by
+ * side, since the terms of one wait for each other. */
+static void add_rows(const ProductPlace *x, const double *row, int64_t at, int n, double *sum)
+{
+    const LibraryProduct *p = x->p;
+    double part[TOGETHER][PART] = {{0}};
+    for (int64_t j = 0; j < p->k; j += PART) {
+        int64_t some = p->k - j < PART ? p->k - j : PART;
+        for (int i = 0; i < n; i++) get_run(&x->b, at + i * p->ldb + j, some, part[i]);
+        double s[TOGETHER] = {0};
+        memcpy(s, sum, (size_t)n * sizeof *s);
+        for (int64_t t = 0; t < some; t++)
+            for (int i = 0; i < TOGETHER; i++) s[i] += row[j + t] * part[i][t];
+        memcpy(sum, s, (size_t)n * sizeof *s);
+    }
+}
+
+/* Adds the products of a row with columns of b. */
+static void add_columns(const ProductPlace *x, const double *row, int64_t at, int64_t n,
+                        double *sum)
+{
+    const LibraryProduct *p = x->p;
+    double part[PART];
+    for (int64_t j = 0; j < p->k; j++)
+        for (int64_t i = 0; i < n; i += PART) {
+            int64_t some = n - i < PART ? n - i : PART;
+            get_run(&x->b, at + j * p->ldb + i, some, part);
+            for (int64_t t = 0; t < some; t++) sum[i + t] += row[j] * part[t];
+        }
+}
+
 /* Adds the products of the run to sum, in the order of memory. */
 static void add_products(const ProductPlace *x, const ProductRun *r, double *sum)
 {
     const LibraryProduct *p = x->p;
     int64_t from_a = r->batch * p->apart_a, from_b = r->batch * p->apart_b;
     double *row = memory_array((size_t)p->k, sizeof *row);
-    for (int64_t j = 0; j < p->k; j++)
-        row[j] = element_get(&x->a,
-                             from_a + (p->transpose_a ? j * p->lda + r->row : r->row * p->lda + j));
-    for (int64_t i = 0; i < r->n && p->transpose_b; i++)
-        for (int64_t j = 0, at = from_b + (r->column + i) * p->ldb; j < p->k; j++)
-            sum[i] += row[j] * element_get(&x->b, at + j);
-    for (int64_t j = 0; j < p->k && !p->transpose_b; j++)
-        for (int64_t i = 0, at = from_b + j * p->ldb + r->column; i < r->n; i++)
-            sum[i] += row[j] * element_get(&x->b, at + i);
+    if (p->transpose_a)
+        for (int64_t j = 0; j < p->k; j++)
+            row[j] = element_get(&x->a, from_a + j * p->lda + r->row);
+    else
+        get_run(&x->a, from_a + r->row * p->lda, p->k, row);
+    if (p->transpose_b)
+        for (int64_t i = 0; i < r->n; i += TOGETHER)
+            add_rows(x, row, from_b + (r->column + i) * p->ldb,
+                     (int)(r->n - i < TOGETHER ? r->n - i : TOGETHER), sum + i);
+    else
+        add_columns(x, row, from_b + r->column, r->n, sum);
     free(row);
 }
 

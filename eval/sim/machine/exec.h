@@ -50,6 +50,15 @@ typedef struct {
 typedef struct AsyncCopies AsyncCopies;
 typedef struct BulkCopies BulkCopies;
 typedef struct WgmmaReads WgmmaReads;
+/* Thread-instructions that the budget gets when it is used up, if they are enough for the warp-instructions
+ * that the launch needs. */
+typedef struct {
+    int64_t left;
+    int64_t spent;  /* the budget before */
+    uint64_t began; /* Exec.clock at the launch's start */
+    double needed;  /* warp-instructions */
+} ExecReserve;
+
 typedef struct Exec Exec;
 struct Exec {
     DevMem *mem;
@@ -74,6 +83,7 @@ struct Exec {
     int64_t budget;                       /* thread-instructions left of this run */
     int64_t block_budget;                 /* of it, what one block may take; 0: all of it */
     int64_t block_floor;                  /* the budget below which the block has taken that */
+    ExecReserve reserve;                  /* of a launch that may be run in part; else zeros */
     int64_t block_cost;                   /* charged to the budget for the start of a block */
     AsyncCopies *async;                   /* cp.async under way; NULL: none issued */
     BulkCopies *bulk;                     /* cp.async.bulk under way */

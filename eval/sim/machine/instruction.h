@@ -148,6 +148,10 @@ struct Function {
     uint32_t *undefined;    /* n_undefined slots that are undefined when it starts; n_slots: the
                                predicates of all slots */
     int n_undefined, n_slots;
+    struct UnsetRegister {
+        RegClass cls;
+        uint32_t reg;
+    } * unset;                        /* n_undefined: what may be read before it is set */
     uint32_t first_slot, first_event; /* a predicate a slot: its event (memory/doubts.h); 0: none */
     uint32_t *words;                  /* slots of the words of parameters, from row first_word on */
     uint32_t first_word;

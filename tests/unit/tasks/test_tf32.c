@@ -44,6 +44,11 @@ static void test_rounding(void **state)
     assert_true(tf32_truncated(-1 - 0x1p-10 - 0x1p-12) == -1 - 0x1p-10);
     assert_true(tf32_nearest(3) == 3 && tf32_truncated(0) == 0 && isinf(tf32_nearest(INFINITY)));
     assert_true(isnan(tf32_nearest(NAN)) && isnan(tf32_truncated(NAN)));
+    const float x[] = {1 + 0x1p-11f, -1 - 0x1p-10f - 0x1p-13f, 3, -0.1f, 0x1p-149f, -INFINITY, NAN};
+    double near[7];
+    tf32_nearest_floats(x, 7, near);
+    for (int i = 0; i < 6; i++) assert_true(near[i] == tf32_nearest((double)x[i]));
+    assert_true(isnan(near[6]));
 }
 
 /* Which libraries round, and whose digest that changes. */
