@@ -11,6 +11,7 @@
 #include "generate/kernel.h"
 #include "generate/layout.h"
 #include "generate/product.h"
+#include "generate/recurrence.h"
 
 /* In a graph of MANY_NODES kernels repeat, and have parameters of the same names. */
 enum { MANY_NODES = 60, MOST_KERNELS = 2048, SOURCE_MAX = 250 * 1024 };
@@ -157,6 +158,12 @@ static int is_product(const Plan *p, int node, MatrixProduct *m)
     return m->route != ROUTE_LIBRARY;
 }
 
+/* The recurrent layers of which a kept node is a result, where the plan has kernels for them. */
+static int is_recurrence(const Plan *p, int node, Recurrence *r)
+{
+    return recurrence_read(&p->nodes, node, r) && recurrence_choose(&p->nodes, r);
+}
+
 /* The name under which an op line reads a node. A buffer has one dimension; a view gives it the node's
  * shape. */
 static const char *shaped_name(Plan *p, int node)
@@ -164,8 +171,10 @@ static const char *shaped_name(Plan *p, int node)
     Node *x = node_at(p, node);
     char text[SIZE_TEXT], dense[GRAPH_NAME];
     MatrixProduct m;
+    Recurrence r;
     if (x->kind == NODE_KEPT && x->last) return x->shaped;
-    int kept = x->kind == NODE_KEPT && !attention_at(p, node) && !is_product(p, node, &m);
+    int kept = x->kind == NODE_KEPT && !attention_at(p, node) && !is_product(p, node, &m) &&
+               !is_recurrence(p, node, &r);
     if (x->kind == NODE_INPUT || kept || x->rank == 1 || is_output(p, node)) return x->name;
     if (*x->shaped) return x->shaped;
     snprintf(x->shaped, sizeof x->shaped, "%.50s_shaped", x->name);
@@ -421,11 +430,62 @@ static int write_attention(Plan *p, Attended *a)
     return rc;
 }
 
+/* ---- recurrent layers ---- */
+
+/* Writes what the layers read, and finds the names of it. */
+static int find_recurrent(Plan *p, const Recurrence *r, RecurrenceNames *names)
+{
+    const GraphCall *c = &p->nodes.sizes->bound[0]->calls[r->line];
+    for (int i = 0; i < c->call.n_tensors; i++) {
+        int node = operand_node(p, r->line, i);
+        grow(p);
+        if (node < 0) return error_set(p->err, ERROR_UNSUPPORTED, "a tensor without contents");
+        if (recurrence_multiplies(r, i)) {
+            names->tensor[i] = need(p, c->in[i], node);
+        } else {
+            store(p, node);
+            names->tensor[i] = write_node(p, node) ? NULL : node_at(p, node)->name;
+        }
+        if (!names->tensor[i]) return -1;
+    }
+    return 0;
+}
+
+static int write_recurrence(Plan *p, const Recurrence *r)
+{
+    RecurrenceNames names = {0};
+    const int first = p->nodes.graph->first[r->line];
+    int rc = find_recurrent(p, r, &names), node = -1;
+    for (int i = 0; i < p->nodes.n && !rc; i++) {
+        const Node *x = node_at(p, i);
+        if (x->kind != NODE_KEPT || x->line != r->line) continue;
+        p->done[i] = 1;
+        if (!value_at(p, x->value)->live && !is_output(p, i)) continue;
+        names.result[x->value - first] = x->name;
+        rc = put_buffer(p, i);
+        node = i;
+    }
+    if (rc) return rc;
+    p->text.number = ++p->n_kernels;
+    p->n_kernels += r->call.layers - 1;
+    if (p->estimate) {
+        Kernel *k = memory_alloc(sizeof *k);
+        *k = (Kernel){.nodes = &p->nodes, .n = 1, .n_roots = 1};
+        k->step[0].node = k->root[0].node = node;
+        k->step[0].arg[0] = -1;
+        estimate_add_product(p->estimate, k, recurrence_us(r), r->call.layers);
+        free(k);
+    }
+    return recurrence_write(r, &names, p->nodes.sizes, &p->text, &p->n_lines, p->err);
+}
+
 static int write_kept(Plan *p, int node)
 {
     MatrixProduct m;
+    Recurrence r;
     if (attention_at(p, node)) return write_attention(p, attention_at(p, node));
     if (is_product(p, node, &m)) return write_product(p, &m);
+    if (is_recurrence(p, node, &r)) return write_recurrence(p, &r);
     int line = node_at(p, node)->line;
     for (int i = 0; i < p->nodes.n; i++)
         if (p->nodes.node[i].kind == NODE_KEPT && p->nodes.node[i].line == line) p->done[i] = 1;

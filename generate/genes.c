@@ -11,6 +11,7 @@
 
 static const char *const keep_words[] = {"none", "registers"};
 static const char *const route_words[] = {"library", "halves", "rows"};
+static const char *const layer_words[] = {"library", "clusters"};
 static const char *const yes_words[] = {"no", "yes"};
 
 // clang-format off
@@ -27,6 +28,7 @@ static const GeneRow rows[GENES] = {
     [GENE_STAGES] = {"stages", 7, {1, 2, 3, 4, 5, 6, 8}, 0, NULL, "tiles of factors that are fetched ahead"},
     [GENE_FUSE] = {"fuse", 2, {0, 1}, 0, yes_words, "attention is one kernel"},
     [GENE_GROUPS] = {"groups", 2, {1, 2}, 0, NULL, "tiles of queries of a block"},
+    [GENE_LAYERS] = {"layers", 2, {0, 1}, 0, layer_words, "of recurrent layers"},
 };
 // clang-format on
 

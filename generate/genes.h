@@ -29,6 +29,7 @@ typedef enum {
     GENE_FUSE, /* attention is one kernel */
     GENE_GROUPS,
     GENE_STAGES,
+    GENE_LAYERS, /* of recurrent layers: kernels of clusters compute them */
     GENES
 } Gene;
 

@@ -126,6 +126,11 @@ static int infer(OpCall *c, Error *err)
     return r.c ? op_result(c, r.x->dtype, 3, r.c->size, err) : 0;
 }
 
+int recurrent_of_call(const OpCall *c, Recurrent *out)
+{
+    return c->op->infer == infer && !recurrent_of(c, out, NULL);
+}
+
 /* ---- reference ---- */
 
 /* A weight [n][k], or its panels [n][TILE_N], and a bias [n]; NULL: none. */

@@ -16,6 +16,9 @@ typedef struct {
     const OpValue *params;
 } Recurrent;
 
+/* 1: a call is of recurrent layers, and *out borrows from it. */
+int recurrent_of_call(const OpCall *c, Recurrent *out);
+
 /* The parameters of a cell by their indices in OpCall.tensor; biases may be -1. */
 typedef struct {
     int64_t in; /* elements of its input at a step */

@@ -8,8 +8,10 @@
 #include "base/random.h"
 #include "base/words.h"
 
-/* Of task_cost: of all positions, and what all but one of them add. */
-static const double most_bytes = 6.4e7, most_flops = 3.5e7, most_added = 4e6;
+/* Of task_cost: of all positions, and what all but one of them add. dear: so many times the flops, for FEW
+ * positions where none is cheap, as one step of recurrent layers is not. */
+static const double most_bytes = 6.4e7, most_flops = 3.5e7, most_added = 4e6, dear = 12;
+enum { FEW = 4 };
 /* Sums to a scalar may add so many elements: an error that depends on the length may begin late. */
 static const double most_added_sum = 6e6;
 
@@ -62,27 +64,33 @@ int shortened_axes(const Task *t, const Workload *timed, Shortening out[SHORTENE
     return n;
 }
 
-static int is_cheap(const Task *t, const Workload *w, int axis)
+static int is_cheap(const Task *t, const Workload *w, int axis, double flops_limit)
 {
     Workload one = *w;
     double bytes, flops, least, ignored, added = is_scalar(t) ? most_added_sum : most_added;
     one.axis[axis] = 1;
     return !task_cost(t, w, &bytes, &flops, NULL) && !task_cost(t, &one, &least, &ignored, NULL) &&
-           bytes <= most_bytes && flops <= most_flops && bytes - least <= added;
+           bytes <= most_bytes && flops <= flops_limit && bytes - least <= added;
 }
 
-/* The most positions that are cheap enough: costs grow with them. */
-static int64_t most(const Task *t, Workload *w, int axis)
+/* The most positions that are cheap enough, at most `high`: costs grow with them. */
+static int64_t most_within(const Task *t, Workload *w, int axis, int64_t high, double flops_limit)
 {
-    int64_t *at = &w->axis[axis], low = 0, high = *at;
+    int64_t *at = &w->axis[axis], low = 0;
     while (low < high) {
         *at = low + (high - low + 1) / 2;
-        if (is_cheap(t, w, axis))
+        if (is_cheap(t, w, axis, flops_limit))
             low = *at;
         else
             high = *at - 1;
     }
     return low;
+}
+
+static int64_t most(const Task *t, Workload *w, int axis)
+{
+    int64_t all = w->axis[axis], n = most_within(t, w, axis, all, most_flops);
+    return n ? n : most_within(t, w, axis, all < FEW ? all : FEW, dear * most_flops);
 }
 
 /* The timed workload but for the other axis. */

@@ -37,6 +37,8 @@ static void test_graphs_become_few_kernels(void **state)
                     {"k1_42_max_pooling_2d", 1, 0},
                     {"k1_51_argmax_over_a_dimension", 1, 0},
                     {"k1_82_conv_depthwise_2d_square_input_square_kernel", 1, 0},
+                    {"k3_39_gru", 6, 11},
+                    {"k3_41_grubidirectional", 6, 17},
                     {"k1_1_square_matrix_multiplication", 1, 0},
                     {"k2_76_gemm_add_relu", 1, 0}, /* the rest is the product's */
                     {"k2_59_matmul_swish_scaling", 1, 0},

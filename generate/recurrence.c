@@ -1,0 +1,86 @@
+/* Which op lines are recurrent layers that kernels can compute, and whether these are faster. */
+#include "generate/recurrence.h"
+
+#include <math.h>
+
+/* Units and threads of a block, blocks of a cluster: see recurrence.cu. */
+enum {
+    BLOCK_UNITS = 32,
+    MOST_BLOCKS = 8,
+    ROUND = 128 /* weights of a row in a warp's registers */
+};
+
+static int is_known(const Recurrent *a, const Recurrent *b)
+{
+    return a->hidden == b->hidden && a->layers == b->layers && a->directions == b->directions;
+}
+
+int recurrence_read(const Nodes *n, int node, Recurrence *out)
+{
+    const Node *x = &n->node[node];
+    if (x->kind != NODE_KEPT || x->dtype != DTYPE_F32) return 0;
+    *out = (Recurrence){.line = x->line};
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        Recurrent at;
+        if (!recurrent_of_call(&n->sizes->bound[k]->calls[x->line].call, &at)) return 0;
+        if (!k) out->call = at;
+        if (!is_known(&at, &out->call)) return 0;
+        out->steps.at[k] = at.steps, out->batch.at[k] = at.batch;
+    }
+    out->hidden = (int)out->call.hidden;
+    return out->call.hidden <= BLOCK_UNITS * MOST_BLOCKS;
+}
+
+/* Microseconds of a step. A library's kernels take LIBRARY for each cell (2026-11-29, H200, cuDNN: 6.5 to 8
+ * of an LSTM, 8 to 12 of a GRU), or as long as FLOPS a second. A cluster takes BARRIER, and ROW for each row
+ * and gate of 128 weights. */
+static const double library_us = 7, flops = 3e7, barrier_us = 0.4, row_us = 0.05, enough = 0.75;
+enum { CLUSTERS = 16 /* that a GPU runs at once */, MOST_ROWS = 8 };
+
+/* Rows of the batch that a cluster has. */
+int recurrence_rows(const Recurrence *r)
+{
+    const int64_t all = r->call.directions * r->batch.at[0];
+    int rows = 1;
+    while (rows < MOST_ROWS && rows * CLUSTERS < all) rows *= 2;
+    return rows;
+}
+
+double recurrence_us(const Recurrence *r)
+{
+    const Recurrent *c = &r->call;
+    const int rows = recurrence_rows(r);
+    const double clusters = c->directions * ceil((double)r->batch.at[0] / rows),
+                 rounds = ceil((double)r->hidden / ROUND),
+                 step = barrier_us + row_us * rows * c->gates * rounds;
+    return ceil(clusters / CLUSTERS) * c->layers * (double)r->steps.at[0] * step;
+}
+
+static double library_time(const Recurrence *r)
+{
+    const Recurrent *c = &r->call;
+    const double products = 2. * c->gates * r->hidden * r->hidden * (double)r->batch.at[0] / flops;
+    return c->layers * c->directions * (double)r->steps.at[0] * fmax(library_us, products);
+}
+
+int recurrence_choose(const Nodes *n, const Recurrence *r)
+{
+    char key[GRAPH_NAME];
+    int node = 0;
+    while (n->node[node].kind != NODE_KEPT || n->node[node].line != r->line) node++;
+    node_key(n, node, key);
+    return genes_choose(n->genes, key,
+                        &(GenePoint){.gene = GENE_LAYERS,
+                                     .by_default = recurrence_us(r) < enough * library_time(r),
+                                     .most = 1});
+}
+
+int recurrence_multiplies(const Recurrence *r, int tensor)
+{
+    if (tensor == r->call.x_index) return 1;
+    for (int i = 0; i < r->call.layers * r->call.directions; i++) {
+        Cell c = recurrent_cell(&r->call, i / r->call.directions, i % r->call.directions);
+        if (tensor == c.input || tensor == c.input_bias) return 1;
+    }
+    return 0;
+}
