@@ -744,7 +744,7 @@ int generate_first(const Task *task, Genes *genes, Estimate *estimate, Generated
         put_eager(task, err, out);
         rc = 0;
     }
-    if (rc) error_prefix(err, "task %s", task->name);
+    if (rc && open) error_prefix(err, "task %s", task->name);
     free(p.uses);
     if (open) close_plan(&p), size_close(sizes);
     free(sizes);

@@ -12,7 +12,7 @@
 enum { KERNELS = 2000 };
 
 static TuneOptions opt = {.device_class = "sim:h100"};
-static const char *task, *root, *dir, *redis;
+static const char *task, *root, *dir, *redis, *bound = "say";
 static double seconds;
 static int64_t seed = 1, most = 200;
 
@@ -37,6 +37,11 @@ static const Flag flags[] = {
      .help = "kernels that are judged at most",
      .min = 1,
      .max = KERNELS},
+    {.name = "bound",
+     .kind = FLAG_TEXT,
+     .target = &bound,
+     .choices = "say|only|skip",
+     .help = "what can be done with the module is said; only that; or not, as it was said before"},
     {.name = "seed",
      .kind = FLAG_INT,
      .target = &seed,
@@ -55,7 +60,9 @@ static const FlagSpec spec = {
     .about =
         "Searches the kernel generator's schedules for a task's fastest kernel, by verdicts from "
         "the queue. DIR/best.cu is the best one so far. Exit status: 0 it is faster than the "
-        "baseline, 1 none is, or nothing can be gained.",
+        "baseline, 1 none is, or nothing can be gained. --bound only judges nothing: 0 says that "
+        "there "
+        "is something to search.",
     .flags = flags};
 
 /* The simulated GPU whose model fits a class: the one of its name, else the H100. */
@@ -88,11 +95,13 @@ int main(int argc, char **argv)
     opt.output = memory_printf("%s/best.cu", dir);
     opt.report = memory_printf("%s/report.txt", dir);
     opt.verdicts = memory_printf("%s/verdicts.tsv", dir);
+    opt.only_bound = !strcmp(bound, "only");
+    opt.quiet = !strcmp(bound, "skip");
     if (!(opt.gpu = profile_of(opt.device_class, &err)) ||
-        queue_open(redis, NULL, VERDICT_HARNESS, &opt.queue, &err))
+        (!opt.only_bound && queue_open(redis, NULL, VERDICT_HARNESS, &opt.queue, &err)))
         log_die(&err);
     int rc = tune_run(&opt, &err);
-    queue_close(opt.queue);
+    if (opt.queue) queue_close(opt.queue);
     if (rc < 0) log_die(&err);
     taskset_release(&tasks);
     return log_close(rc == TUNE_FOUND ? EXIT_STATUS_OK : EXIT_STATUS_FAILED);

@@ -10,11 +10,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "eval/judge/rivals.h"
 
 /* RANKED: kernels of the model in the first batch. BATCH: of a round. SAY_S: after which the module is
- * described without a verdict. */
-enum { RANKED = 6, BATCH = 8, BEAM = 3, SAY_S = 4, PATIENCE_S = 600 };
+ * described without a verdict. RIVAL_S: between two looks at the table of PyTorch's times. */
+enum { RANKED = 6, BATCH = 8, BEAM = 3, SAY_S = 4, RIVAL_S = 2, PATIENCE_S = 600 };
 static const double least_step = 1.005; /* what counts as a rise */
 
 static int is_better(const Tune *t, int a, int b)
@@ -50,15 +49,12 @@ static int rises(const Tune *t, int over)
 
 static void keep_verdict(TuneCandidate *c, const Verdict *v, double at)
 {
-    char rival[RIVALS_TEXT];
-    rivals_text(v, rival);
     c->judged = 1;
     c->outcome = v->outcome;
-    c->speedup = v->speedup, c->low = v->score;
+    c->speedup = v->speedup, c->low = v->score, c->high = v->high;
     c->us = v->time_us, c->baseline_us = v->baseline_us;
     c->light_us = v->light_us, c->light_is_flops = v->light_is_flops;
     c->found_s = at;
-    snprintf(c->rival, sizeof c->rival, "%s", rival);
     snprintf(c->message, sizeof c->message, "%s", v->message);
 }
 
@@ -67,7 +63,7 @@ static void keep_verdict(TuneCandidate *c, const Verdict *v, double at)
 static void say_bound(Tune *t)
 {
     Buffer line;
-    if (t->bound_said++) return;
+    if (t->bound_said++ || (t->o->quiet && !bound_is_hopeless(&t->bound))) return;
     buffer_init(&line, 4096);
     bound_write(&t->bound, t->o->gpu, &line);
     log_info("%s", line.data);
@@ -97,10 +93,15 @@ static int on_verdict(void *ctx, long index, const Verdict *v, Error *err)
 static int on_turn(void *ctx, Error *err)
 {
     Tune *t = ctx;
-    if (clock_seconds() - t->begun > SAY_S) say_bound(t);
+    const double now = clock_seconds();
+    if (now - t->begun > SAY_S) say_bound(t);
+    if (now - t->rival_sought > RIVAL_S) {
+        t->rival_sought = now;
+        if (tune_say_rival(t) && tune_write_report(t, err)) return -1;
+    }
     if (t->bound.measured && bound_is_hopeless(&t->bound))
         return error_set(err, ERROR_STOPPED, "nothing can be gained");
-    if (!t->o->deadline || clock_seconds() < t->o->deadline) return 0;
+    if (!t->o->deadline || now < t->o->deadline) return 0;
     return error_set(err, ERROR_STOPPED, "the time is over");
 }
 
@@ -209,10 +210,15 @@ static int search(Tune *t, Error *err)
     if (bound_find(t->o->task, c->source, &e, &t->bound, err)) return -1;
     snprintf(t->bound.why, sizeof t->bound.why, "%s", c->why);
     if (bound_is_hopeless(&t->bound)) return TUNE_HOPELESS;
+    if (t->o->only_bound) {
+        say_bound(t);
+        return TUNE_FOUND;
+    }
     if (tune_add_ranked(t, RANKED, err) || judge(t, 0, err) < 0) return -1;
     if (t->bound.measured && bound_is_hopeless(&t->bound)) return TUNE_HOPELESS;
     if (!t->ended && t->best < 0) t->ended = "none of the first kernels is right";
     if (rounds(t, err)) return -1;
+    tune_say_rival(t);
     tune_say_end(t);
     if (tune_write_report(t, err)) return -1;
     return t->kept >= 0 && t->all[t->kept]->low > 1 ? TUNE_FOUND : TUNE_NOTHING;

@@ -20,6 +20,8 @@ typedef struct {
     uint64_t seed;   /* of the inputs of verdicts */
     double deadline; /* clock_seconds; 0: none */
     int most;        /* kernels that are judged at most */
+    int only_bound;  /* nothing is judged */
+    int quiet;       /* what the module's bound is was said before */
 } TuneOptions;
 
 /* A kernel of the search. */
@@ -36,9 +38,8 @@ typedef struct {
     long job;
     int judged;
     Outcome outcome;
-    double speedup, low, us, baseline_us, light_us, found_s;
+    double speedup, low, high, us, baseline_us, light_us, found_s;
     int light_is_flops;
-    char rival[200]; /* "1.21x torch.compile", or that it was not measured */
     char message[2304];
 } TuneCandidate;
 
@@ -49,8 +50,9 @@ typedef struct {
     int n, best; /* candidates; -1: none */
     int written; /* the one in the file: the best, but for rises below half a percent */
     int kept;    /* the one that was there after the last batch */
-    int bound_said;
-    int equal, slow; /* moves that gave an equal source, or one that the model thinks slow */
+    int bound_said, rival_said;
+    double rival_sought; /* when the table of PyTorch's times was read */
+    int equal, slow;     /* moves that gave an equal source, or one that the model thinks slow */
     double begun;
     const char *ended; /* why */
     Bound bound;
@@ -79,6 +81,8 @@ void tune_free(Tune *t);
 /* ---- what a search says: tune_report.c ---- */
 int tune_write_report(const Tune *t, Error *err);
 int tune_write_verdicts(const Tune *t, Error *err);
+/* Says once what the best kernel is worth beside torch.compile, when its time is in a table. 1: it was. */
+int tune_say_rival(Tune *t);
 void tune_say_best(const Tune *t);
 void tune_say_end(const Tune *t);
 

@@ -1,10 +1,13 @@
 /* What a search says as it goes, and its two files. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "eval/judge/rivals.h"
 #include "tune/tune.h"
 
 enum { REPORT_MAX = 8 << 20 };
@@ -14,10 +17,29 @@ static const TuneCandidate *best_of(const Tune *t)
     return t->best < 0 ? NULL : t->all[t->best];
 }
 
-/* "2.914x eager, torch.compile was not measured". */
-static void write_speedup(const TuneCandidate *c, Buffer *b)
+/* What PyTorch's other ways take beside a candidate, by the table as it is now. 0: it has none. */
+static int find_rival(const Tune *t, const TuneCandidate *c, char text[RIVALS_TEXT])
 {
-    buffer_printf(b, "%.3gx eager, %s", c->speedup, c->rival);
+    const Task *task = t->o->task;
+    const RivalKey key = {task, task_workload(task, ROLE_TIME), t->o->device_class,
+                          rivals_precision(&task->precision)};
+    Verdict *v = memory_alloc(sizeof *v);
+    Interval unused;
+    Error err;
+    memset(v, 0, sizeof *v);
+    v->time_us = c->us, v->speedup = c->speedup, v->low = c->low, v->high = c->high;
+    int found = !rivals_find(&key, v, &err) && rivals_over(v, "compile", &unused);
+    rivals_text(v, text);
+    free(v);
+    return found;
+}
+
+/* "2.914x eager, torch.compile was not measured". */
+static void write_speedup(const Tune *t, const TuneCandidate *c, Buffer *b)
+{
+    char rival[RIVALS_TEXT];
+    find_rival(t, c, rival);
+    buffer_printf(b, "%.3gx eager, %s", c->speedup, rival);
 }
 
 static void write_schedule(const TuneCandidate *c, const char *before, const char *after, Buffer *b)
@@ -33,12 +55,22 @@ static void write_schedule(const TuneCandidate *c, const char *before, const cha
     buffer_release(&lines);
 }
 
+int tune_say_rival(Tune *t)
+{
+    char rival[RIVALS_TEXT];
+    const TuneCandidate *c = best_of(t);
+    if (!c || t->rival_said || !find_rival(t, c, rival)) return 0;
+    t->rival_said = 1;
+    log_info("%.0f s: %.3gx eager, %s", clock_seconds() - t->begun, c->speedup, rival);
+    return 1;
+}
+
 void tune_say_best(const Tune *t)
 {
     const TuneCandidate *c = best_of(t);
     Buffer b;
     buffer_init(&b, 4096);
-    write_speedup(c, &b);
+    write_speedup(t, c, &b);
     log_info("%.0f s: %s (%.4g us, light %.4g us; %s)", c->found_s, b.data, c->us, c->light_us,
              c->moved);
     buffer_release(&b);
@@ -86,7 +118,7 @@ static void report_best(const Tune *t, Buffer *b)
         buffer_puts(b, "No kernel is right yet.\n");
         return;
     }
-    write_speedup(c, b);
+    write_speedup(t, c, b);
     buffer_printf(
         b, "\n  kernel   %.4g us, eager %.4g us, light %.4g us by %s: the kernel reaches %.0f%%\n",
         c->us, c->baseline_us, c->light_us, c->light_is_flops ? "arithmetic" : "bytes moved",

@@ -54,19 +54,12 @@ static int prepare(Baseline *b)
     return rc ? rc : predicted ? predict(b) : run_once(own);
 }
 
-/* The word of tools/rival.py for it. */
-static const char *precision_word(const Precision *p)
-{
-    if (p->matmul != MATMUL_HIGHEST) return precision_matmul_names[p->matmul];
-    return p->cudnn_tf32 ? "default" : "highest";
-}
-
 /* PyTorch's times of the task on this GPU. Verdicts do without a table that cannot be read. */
 static void find_rivals(Judgement *own)
 {
     Error err;
     const RivalKey key = {own->task, own->timed, evaluator_device(own->evaluator)->name,
-                          precision_word(&own->task->precision)};
+                          rivals_precision(&own->task->precision)};
     if (rivals_find(&key, &own->verdict, &err))
         log_warn("PyTorch's times are not known: %s", err.text);
 }

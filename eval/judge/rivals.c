@@ -143,6 +143,12 @@ static void take(void *ctx, const RivalRow *row)
     put(v, row->way, "high_us", row->high);
 }
 
+const char *rivals_precision(const Precision *p)
+{
+    if (p->matmul != MATMUL_HIGHEST) return precision_matmul_names[p->matmul];
+    return p->cudnn_tf32 ? "default" : "highest";
+}
+
 int rivals_find(const RivalKey *key, Verdict *v, Error *err)
 {
     Search s = {key, axes_text(key->task, key->timed), v, 0};

@@ -29,6 +29,9 @@ typedef struct {
     const char *gpu, *precision; /* "NVIDIA H200"; "default", as --precision of tools/rival.py */
 } RivalKey;
 
+/* The word of tools/rival.py for a precision. */
+const char *rivals_precision(const Precision *p);
+
 /* Give v the times of the newest PyTorch from the nearest table above the task's folder that has any. v stays
  * as it is when there are none. A table that cannot be read gives -1. */
 int rivals_find(const RivalKey *key, Verdict *v, Error *err);
