@@ -515,12 +515,12 @@ static int zero_input(const Gated *g, int input, double *const *after, GateResul
 {
     const Task *t = g->c.task;
     double *zeros = memory_array(g->c.in_n[input] + 1, sizeof *zeros);
-    int rc = graph_rerun(g->kept, input, zeros, after, err);
+    int rc = graph_rerun(g->kept, input, zeros, after, err), same = !rc;
     char what[256];
+    for (int k = 0; k < t->n_outputs && same; k++) same = passes(&g->c, k, after[k]);
+    if (same && is_cancelled(&g->c, input, zeros)) same = 0;
     free(zeros);
-    if (rc) return -1;
-    for (int k = 0; k < t->n_outputs; k++)
-        if (!passes(&g->c, k, after[k])) return 0;
+    if (!same) return rc;
     snprintf(what, sizeof what, "a kernel that takes the input %s for zeros passes",
              t->inputs[input].name);
     refuse(&g->c, r, what);

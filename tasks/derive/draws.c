@@ -12,6 +12,7 @@
 #include "base/words.h"
 #include "tasks/derive/indices.h"
 
+#define LARGEST 1e6      /* of a number in task.json */
 #define LEAST_SPREAD 1.5 /* standard deviations between a normal's mean and the ends of its range */
 
 /* Operators with an argument that must be positive; which one, by its name in the schema. */
@@ -198,12 +199,22 @@ static int leaves_range(const DraftTensor *x)
     return x->mean - LEAST_SPREAD * x->std < x->min || x->mean + LEAST_SPREAD * x->std > x->max;
 }
 
-/* The statistics of a module's parameter, which are those of a uniform, a normal or one value. One that
- * begins at zero or nearly, as the scale of a branch, is trained away from it. */
+/* Of a parameter that begins at zero or nearly, which is trained away from it, or whose memory nothing has
+ * filled. */
+static int has_no_statistics(const DraftTensor *x)
+{
+    return (fabs(x->mean) < 1e-4 && x->std < 1e-4) ||
+           !(fabs(x->min) <= LARGEST && fabs(x->max) <= LARGEST);
+}
+
+/* The statistics of a module's parameter, which are those of a uniform, a normal or one value. */
 static void draw_statistics(DraftTensor *x)
 {
     double half = (x->max - x->min) / 2;
-    if (x->std <= 1e-6 * fabs(x->mean) || x->std == 0) {
+    if (has_no_statistics(x)) {
+        x->draw = DRAW_NORMAL;
+        x->mean = 0, x->std = 0.25;
+    } else if (x->std <= 1e-6 * fabs(x->mean) || x->std == 0) {
         double c = x->mean;
         x->draw = fabs(c) < 1e-3 ? DRAW_NORMAL : c == 1 ? DRAW_POSITIVE : DRAW_UNIFORM;
         x->low = fmin(c / 2, c * 1.5), x->high = fmax(c / 2, c * 1.5);

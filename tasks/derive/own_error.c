@@ -119,27 +119,43 @@ static int element(Own *o, int output, size_t at, double *value, Error *err)
     return graph_demand(&d, err);
 }
 
-/* The relative error of the coarsest type that eager PyTorch rounds to on the way to an output. */
-static double coarsest(const Task *t, int output)
+static double half_unit(Dtype d)
 {
-    switch (t->outputs[output].dtype) {
-    case DTYPE_F16: return 0x1p-11;
-    case DTYPE_BF16: return 0x1p-8;
-    default: return t->tf32 ? TF32_UNIT : 0;
-    }
+    return d == DTYPE_F16 ? 0x1p-11 : d == DTYPE_BF16 ? 0x1p-8 : 0;
 }
 
-static int by_blurs(Own *o, int output, size_t at, double *error, Error *err)
+/* The relative error of the coarsest type that eager PyTorch rounds to on the way to an output. Integers do
+ * not tell it: inputs do. */
+static double coarsest(const Task *t, int output)
 {
-    const double unit = way_sum_error(sizes_terms(o->b)), rounding = coarsest(o->of->task, output),
-                 by = fmax(rounding, unit);
+    double unit = half_unit(t->outputs[output].dtype);
+    for (int i = 0; i < t->n_inputs && !dtype_is_float(t->outputs[output].dtype); i++)
+        unit = fmax(unit, half_unit(t->inputs[i].dtype));
+    return unit > 0 ? unit : t->tf32 ? TF32_UNIT : 0;
+}
+
+/* What a running sum errs, or that type. */
+static double unit_of(const Own *o, int output)
+{
+    return fmax(coarsest(o->of->task, output), way_sum_error(sizes_terms(o->b)));
+}
+
+/* The element with the inputs of the k-th blur. */
+static int blurred(Own *o, const OwnElements *e, int i, uint64_t k, double *value, Error *err)
+{
+    const uint64_t name[2] = {HONEST_SEED, k};
+    o->key = random_hash(name, sizeof name);
+    return element(o, e->output, e->at[i], value, err);
+}
+
+static int by_blurs(Own *o, const OwnElements *e, int i, double *error, Error *err)
+{
     double want, got, most = 0;
     o->by = 0;
-    int rc = element(o, output, at, &want, err);
+    int rc = element(o, e->output, e->at[i], &want, err);
+    o->by = unit_of(o, e->output);
     for (uint64_t k = 0; k < BLURS && !rc; k++) {
-        const uint64_t name[2] = {HONEST_SEED, k};
-        o->by = by, o->key = random_hash(name, sizeof name);
-        rc = element(o, output, at, &got, err);
+        rc = blurred(o, e, i, k, &got, err);
         if (!rc) most = fmax(most, fabs(got - want));
     }
     *error = MOST_OF_BLURS * most;
@@ -152,18 +168,79 @@ static int errors(Own *o, const OwnElements *e, double *error, Error *err)
     int rc = o->inputs || coarsest(o->of->task, e->output) > 0 ? 1 : by_ways(o, e, error, err);
     if (rc <= 0) return rc;
     rc = 0;
-    for (int k = 0; k < e->n && !rc; k++) rc = by_blurs(o, e->output, e->at[k], &error[k], err);
+    for (int k = 0; k < e->n && !rc; k++) rc = by_blurs(o, e, k, &error[k], err);
     return rc;
+}
+
+static int own_open(Own *o, const OwnElements *e, Error *err)
+{
+    *o = (Own){.of = e->of, .inputs = e->inputs};
+    int rc = task_graph_bind(e->of->task, e->of->workload, &o->b, err) ? -1 : 0;
+    return rc || e->inputs ? rc : draw(o, err);
 }
 
 int own_error(const OwnElements *e, double *error, Error *err)
 {
-    Own o = {.of = e->of, .inputs = e->inputs};
+    Own o;
     const Task *t = e->of->task;
     if (!t->graph || !dtype_is_float(t->outputs[e->output].dtype)) return 1;
-    int rc = task_graph_bind(t, e->of->workload, &o.b, err) ? -1 : 0;
-    if (!rc && !e->inputs) rc = draw(&o, err);
+    int rc = own_open(&o, e, err);
     if (!rc) rc = errors(&o, e, error, err);
+    own_release(&o);
+    return rc;
+}
+
+/* ---- choices ---- */
+
+typedef struct {
+    const OwnElements *asked;
+    const double *got;
+    int *within;
+} Choice;
+
+static void note_way(void *ctx, int way, int single, double *const *out)
+{
+    const Choice *c = ctx;
+    const OwnElements *e = c->asked;
+    (void)way, (void)single;
+    for (int k = 0; k < e->n; k++) c->within[k] |= out[e->output][e->at[k]] == c->got[k];
+}
+
+static int chosen_by_ways(const Own *o, Choice *c, Error *err)
+{
+    const Task *t = o->of->task;
+    double *wide[2 * TASK_MAX_TENSORS] = {0};
+    if (o->inputs || sizes_flops(o->b) > MOST_WAYS) return 0;
+    int rc = widen(o, wide);
+    if (!rc) rc = honest_outputs(o->of, (const double *const *)wide, note_way, c, err);
+    for (int i = 0; i < t->n_inputs + t->n_outputs; i++) free(wide[i]);
+    return rc < 0 ? -1 : 0; /* where they cost too much, blurs tell */
+}
+
+/* Half of the blurs are as large as the largest of millions of errors. */
+static int chosen_by_blurs(Own *o, const Choice *c, int i, Error *err)
+{
+    const OwnElements *e = c->asked;
+    double value;
+    int rc = 0;
+    o->by = unit_of(o, e->output);
+    for (uint64_t k = 0; k < 2 * BLURS && !rc && !c->within[i]; k++) {
+        if (k == BLURS) o->by *= MOST_OF_BLURS;
+        rc = blurred(o, e, i, k, &value, err);
+        if (!rc) c->within[i] = value == c->got[i];
+    }
+    return rc;
+}
+
+int own_choice(const OwnElements *e, const double *got, int *within, Error *err)
+{
+    Own o;
+    Choice c = {e, got, within};
+    if (!e->of->task->graph || dtype_is_float(e->of->task->outputs[e->output].dtype)) return 1;
+    for (int k = 0; k < e->n; k++) within[k] = 0;
+    int rc = own_open(&o, e, err);
+    if (!rc) rc = chosen_by_ways(&o, &c, err);
+    for (int k = 0; k < e->n && !rc; k++) rc = chosen_by_blurs(&o, &c, k, err);
     own_release(&o);
     return rc;
 }

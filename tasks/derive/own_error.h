@@ -25,4 +25,9 @@ typedef struct {
  * an Error. */
 int own_error(const OwnElements *e, double *error, Error *err);
 
+/* Of an integer output, such as the place of a row's largest number. within[k]: 1 where honest kernels may
+ * give got[k] for element at[k], since one of the honest ways does, or the element does when it is computed
+ * of inputs that are off as above. Results as of own_error. */
+int own_choice(const OwnElements *e, const double *got, int *within, Error *err);
+
 #endif

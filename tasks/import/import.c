@@ -108,11 +108,12 @@ static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInp
     return 0;
 }
 
-/* Is a symbol in a text that stays? Axes that nothing names are left out. */
+/* Is a symbol in a text that stays? Axes that nothing names are left out, and so is a symbol that has no
+ * axis. */
 static int names_axis(const char *text, const char *axis)
 {
     size_t len = strlen(axis);
-    for (const char *p = text; (p = strstr(p, axis)); p += len) {
+    for (const char *p = text; len && (p = strstr(p, axis)); p += len) {
         const char *word = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
         if ((p == text || !strchr(word, p[-1])) && (!p[len] || !strchr(word, p[len]))) return 1;
     }

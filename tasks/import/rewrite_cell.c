@@ -244,8 +244,8 @@ static int write_cdist(Writer *w, const json_t *node)
     return 1;
 }
 
-/* The sizes of a tensor that is made of vectors. */
-static int grid_sizes(Writer *w, const char *result, Buffer *text)
+/* The sizes of a result, as a list. */
+static int result_sizes(Writer *w, const char *result, Buffer *text)
 {
     const json_t *sizes = json_object_get(json_object_get(w->p->tensors, result), "sizes");
     buffer_puts(text, "[");
@@ -253,7 +253,7 @@ static int grid_sizes(Writer *w, const char *result, Buffer *text)
         buffer_puts(text, d ? ", " : "");
         if (argument_size(w->p, json_array_get(sizes, d), text, w->err)) return -1;
     }
-    buffer_puts(text, "])");
+    buffer_puts(text, "]");
     return 0;
 }
 
@@ -281,7 +281,8 @@ static int write_meshgrid(Writer *w, const json_t *node)
         buffer_puts(&text, "])");
         add(w, "line", 0, NULL, buffer_detach(&text), chosen);
         buffer_printf(&text, "aten.expand(%s, ", chosen);
-        rc = grid_sizes(w, result, &text);
+        rc = result_sizes(w, result, &text);
+        buffer_puts(&text, ")");
         if (!rc) add(w, result, 1, NULL, buffer_detach(&text), chosen);
         buffer_release(&text);
     }
@@ -389,7 +390,8 @@ static int write_tensordot(Writer *w, const json_t *node)
     add(w, "product", 0, NULL, memory_printf("aten.mm(%s, %s)", left, right), product);
     buffer_init(&text, OP_LINE_MAX);
     buffer_printf(&text, "aten.reshape(%s, ", product);
-    int rc = grid_sizes(w, result, &text);
+    int rc = result_sizes(w, result, &text);
+    buffer_puts(&text, ")");
     if (!rc) add(w, result, 1, node, buffer_detach(&text), product);
     buffer_release(&text);
     return rc ? -1 : 1;
@@ -439,6 +441,64 @@ static int write_vstack(Writer *w, const json_t *node)
 static int write_columns(Writer *w, const json_t *node)
 {
     return write_beside(w, node, 1, -1);
+}
+
+/* Differences of a tensor with others put before and behind it, as ATen joins them. */
+static int write_diff(Writer *w, const json_t *node)
+{
+    const char *x = tensor(w, node, "self"), *before = tensor(w, node, "prepend"),
+               *behind = tensor(w, node, "append"), *result = output(node, 0);
+    long long dim = whole(node, "dim", -1);
+    char joined[GRAPH_NAME], chosen[GRAPH_NAME];
+    if (!x || !result || (!before && !behind)) return 0;
+    add(w, "joined", 0, NULL,
+        memory_printf("aten.cat([%s%s%s%s%s], %lld)", before ? before : "", before ? ", " : "", x,
+                      behind ? ", " : "", behind ? behind : "", dim),
+        joined);
+    add(w, result, 1, node,
+        memory_printf("aten.diff(%s, %lld, %lld)", joined, (long long)whole(node, "n", 1), dim),
+        chosen);
+    return 1;
+}
+
+/* To a type and a device, of which there is one. */
+static int write_moved(Writer *w, const json_t *node)
+{
+    const char *x = tensor(w, node, "self"), *result = output(node, 0);
+    char chosen[GRAPH_NAME];
+    Buffer text;
+    if (!x || !result) return 0;
+    buffer_init(&text, OP_LINE_MAX);
+    buffer_printf(&text, "aten.to.dtype(%s, ", x);
+    int rc = argument_write(w->p, argument(node, "dtype"), w->out->names, &text, w->err) > 0;
+    if (rc) add(w, result, 1, node, memory_printf("%s)", text.data), chosen);
+    buffer_release(&text);
+    return rc;
+}
+
+/* Zeros, and ones on the diagonal, as ATen makes them. */
+static int write_eye(Writer *w, const json_t *node)
+{
+    const char *result = output(node, 0);
+    char diagonal[GRAPH_NAME], chosen[GRAPH_NAME];
+    Symbolic size[OP_MAX_RANK];
+    Dtype dtype;
+    Buffer text;
+    int rank;
+    if (!result) return 0;
+    if (program_tensor(w->p, result, &dtype, &rank, size, w->err)) return -1;
+    for (int d = 0; d < rank; d++) symbolic_release(&size[d]);
+    buffer_init(&text, OP_LINE_MAX);
+    buffer_puts(&text, "aten.zeros(");
+    int rc = result_sizes(w, result, &text);
+    buffer_printf(&text, ", dtype=torch.%s)", dtype_name(dtype));
+    if (!rc) {
+        add(w, result, 1, node, buffer_detach(&text), chosen);
+        add(w, "diagonal", 0, NULL, memory_printf("aten.diagonal(%s)", chosen), diagonal);
+        add(w, "ones", 0, NULL, memory_printf("aten.fill_.Scalar(%s, 1)", diagonal), diagonal);
+    }
+    buffer_release(&text);
+    return rc ? -1 : 1;
 }
 
 /* ---- boundaries ---- */
@@ -495,14 +555,21 @@ static int write_composed(Writer *w, const json_t *node, const char *op)
     static const struct {
         const char *op;
         int (*write)(Writer *w, const json_t *node);
-    } composed[] = {
-        {"aten.bucketize.Tensor", write_search},      {"aten.searchsorted.Tensor", write_search},
-
-        {"aten.tensordot.default", write_tensordot},  {"aten.inner.default", write_tensordot},
-        {"aten.hstack.default", write_hstack},        {"aten.vstack.default", write_vstack},
-        {"aten.column_stack.default", write_columns}, {"aten.pow.Tensor_Scalar", write_power},
-        {"aten.cdist.default", write_cdist},          {"aten.meshgrid.default", write_meshgrid},
-        {"aten.meshgrid.indexing", write_meshgrid}};
+    } composed[] = {{"aten.bucketize.Tensor", write_search},
+                    {"aten.searchsorted.Tensor", write_search},
+                    {"aten.tensordot.default", write_tensordot},
+                    {"aten.inner.default", write_tensordot},
+                    {"aten.hstack.default", write_hstack},
+                    {"aten.vstack.default", write_vstack},
+                    {"aten.column_stack.default", write_columns},
+                    {"aten.pow.Tensor_Scalar", write_power},
+                    {"aten.cdist.default", write_cdist},
+                    {"aten.meshgrid.default", write_meshgrid},
+                    {"aten.meshgrid.indexing", write_meshgrid},
+                    {"aten.diff.default", write_diff},
+                    {"aten.to.device", write_moved},
+                    {"aten.eye.default", write_eye},
+                    {"aten.eye.m", write_eye}};
     for (size_t i = 0; i < sizeof composed / sizeof *composed; i++)
         if (!strcmp(op, composed[i].op)) return composed[i].write(w, node);
     return 0;

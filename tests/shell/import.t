@@ -5,7 +5,7 @@
 need python3
 fixtures=$root/tests/fixtures/import
 
-for name in row several causal assigned cells composed contracted rewritten guarded; do
+for name in row several causal assigned cells composed contracted rewritten guarded joined; do
     run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
     [ "$(cat out)" = "tasks/$name" ]; ok $? "the folder of an imported task is told"
     run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts an imported task"
@@ -70,6 +70,16 @@ grep -q '"target": {.*"low": 0, "high": "[a-z_0-9]* - 1"' tasks/guarded/task.jso
 ok $? "a target that is shifted is within the classes"
 ! grep -q degenerate tasks/guarded/task.json
 ok $? "a bias that a softmax cancels makes nothing degenerate"
+grep -q 'joined = aten.cat(\[sub, at\], -1)' tasks/joined/task.json &&
+    grep -q 'aten.to.dtype(ne, torch.float32)' tasks/joined/task.json &&
+    grep -q 'aten.fill_.Scalar(diagonal, 1)' tasks/joined/task.json
+ok $? "differences behind a tensor, a device and an identity are other operators"
+! grep -q degenerate tasks/joined/task.json
+ok $? "a bias that a norm cancels and a parameter near zero make nothing degenerate"
+"$BIN/quern-task" show joined --task-root tasks 2>err | grep '^//@' >joined.cu
+run quern-eval --task joined --task-root tasks --device sim:h100 --json joined.cu &&
+    grep -q '"outcome":"ok"' out
+ok $? "sizes leave all that positions name in two tables"
 grep -q 'copy_ = aten.clone(y)' tasks/rewritten/task.json && ! grep -q '"state"' tasks/rewritten/task.json
 ok $? "a constant that is overwritten first is no input"
 

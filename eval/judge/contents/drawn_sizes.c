@@ -79,7 +79,7 @@ static int indices_are_there(const Task *t, const Workload *w)
     if (task_graph_bind(t, w, &b, NULL)) return 0;
     n.graph = b;
     for (n.input = 0; n.input < t->n_inputs; n.input++) {
-        if (!t->inputs[n.input].draw_highest ||
+        if (t->inputs[n.input].draw != DRAW_INTEGER ||
             task_integers(t, w, &t->inputs[n.input], &bounds, NULL))
             continue;
         n.high = bounds.high;

@@ -105,6 +105,57 @@ static void test_halves(void **state)
     }
 }
 
+/* The places of a row's two largest numbers. */
+static void largest(const double *v, size_t n, double place[2])
+{
+    size_t first = 0, second = 0;
+    for (size_t i = 1; i < n; i++)
+        if (v[i] > v[first]) first = i;
+    for (size_t i = 0; i < n; i++)
+        if (i != first && (second == first || v[i] > v[second])) second = i;
+    if (second == first) second = first ? 0 : 1;
+    place[0] = (double)first, place[1] = (double)second;
+}
+
+/* Of the places of the largest product of each row the second one may be given where TF32 may make it the
+ * largest, and not elsewhere. */
+static void test_choice(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"p = aten.matmul(x, w)", "i = aten.argmax(p, 1)",
+                                        "y = aten.to.dtype(i, torch.int32)"};
+    Small s = {.axes = {{"rows", NULL, 64}, {"terms", NULL, TERMS}, {"cols", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "terms"),
+                          tensor("w", DTYPE_F32, "terms", "cols")}};
+    small(&s, lines, 3, 3, 2);
+    Task *t = derived(&s.d);
+    const Workload w = {.role = ROLE_CHECK, .axis = {48, TERMS, 48}};
+    int near = 0, far = 0;
+    t->tf32 = 1;
+    for (uint64_t seed = 1; seed <= 16; seed++) {
+        const TaskCase c = {t, &w, VARIANT_DRAWN, seed, 1};
+        Product p = product(&c);
+        for (size_t row = 0; row < 48; row++) {
+            const double *v = p.want + row * 48;
+            const size_t at[2] = {row, row};
+            double got[2], gap;
+            int within[2];
+            largest(v, 48, got);
+            gap = v[(size_t)got[0]] - v[(size_t)got[1]];
+            if (gap > 0.02 && (gap < 1 || row > 1)) continue;
+            const OwnElements of = {&c, NULL, 0, 2, at};
+            assert_int_equal(own_choice(&of, got, within, NULL), 0);
+            assert_true(within[0] && within[1] == (gap < 1));
+            near += gap<1, far += gap> 1;
+        }
+        free(p.got);
+        free(p.want);
+        free(p.terms);
+    }
+    assert_true(near > 0 && far > 8);
+    task_free(t);
+}
+
 /* Without a graph nothing is known. */
 static void test_unknown(void **state)
 {
@@ -124,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_needles),
         cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_choice),
         cmocka_unit_test(test_unknown),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
