@@ -351,7 +351,8 @@ static int put_product(Plan *p, const ProductJoin *j, Kernel *k)
     if (++p->n_kernels > MOST_KERNELS)
         return error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
     p->text.number = p->n_kernels;
-    if (p->estimate) estimate_add_product(p->estimate, k, product_us(j), product_launches(j));
+    if (p->estimate)
+        estimate_add_product(p->estimate, k, product_us(&p->nodes, j), product_launches(j));
     return product_write(j, k, &p->text, p->err);
 }
 
@@ -641,8 +642,8 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
 {
     const Graph *g = sizes->task->graph;
     if (nodes_read(&p->nodes, sizes, p->err)) return -1;
-    layout_nodes(&p->nodes);
     p->nodes.genes = genes;
+    layout_nodes(&p->nodes);
     p->nodes.plain_names = g->n_nodes > MANY_NODES;
     buffer_init(&p->plan, SOURCE_MAX);
     buffer_init(&p->source, SOURCE_MAX);

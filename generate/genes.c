@@ -10,7 +10,7 @@
 #include "base/words.h"
 
 static const char *const keep_words[] = {"none", "registers"};
-static const char *const route_words[] = {"library", "halves", "rows"};
+static const char *const route_words[] = {"library", "tensor", "rows"};
 static const char *const layer_words[] = {"library", "clusters"};
 static const char *const yes_words[] = {"no", "yes"};
 
@@ -23,7 +23,7 @@ static const GeneRow rows[GENES] = {
     [GENE_KEEP] = {"keep", 2, {KEEP_NONE, KEEP_REGISTERS}, 0, keep_words, "where a row stays between passes"},
     [GENE_BLOCK] = {"block", 5, {64, 128, 256, 512, 1024}, 0, NULL, "threads of a block"},
     [GENE_ITEMS] = {"items", 4, {1, 2, 4, 8}, 1, NULL, "vectors of a thread, one after another"},
-    [GENE_ROUTE] = {"route", 3, {ROUTE_LIBRARY, ROUTE_HALVES, ROUTE_ROWS}, 0, route_words, "of a product"},
+    [GENE_ROUTE] = {"route", 3, {ROUTE_LIBRARY, ROUTE_TENSOR, ROUTE_ROWS}, 0, route_words, "of a product"},
     [GENE_TILE] = {"tile", 3, {64, 128, 256}, 0, NULL, "columns of a product's tile"},
     [GENE_STAGES] = {"stages", 7, {1, 2, 3, 4, 5, 6, 8}, 0, NULL, "tiles of factors that are fetched ahead"},
     [GENE_FUSE] = {"fuse", 2, {0, 1}, 0, yes_words, "attention is one kernel"},

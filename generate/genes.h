@@ -35,7 +35,7 @@ typedef enum {
 
 enum { GENES_NAME = 64, GENES_VALUES = 12, GENES_POINTS = 4096 };
 enum { KEEP_NONE, KEEP_REGISTERS };               /* values of GENE_KEEP */
-enum { ROUTE_LIBRARY, ROUTE_HALVES, ROUTE_ROWS }; /* of GENE_ROUTE */
+enum { ROUTE_LIBRARY, ROUTE_TENSOR, ROUTE_ROWS }; /* of GENE_ROUTE */
 
 /* A choice. of: the name of what the kernel writes, or of the value. */
 typedef struct {

@@ -71,7 +71,7 @@ unsigned kernel_loops(const Kernel *k, const Index *at);
 const char *kernel_size(void *kernel, Size s, Error *err);
 const char *kernel_tensor(Kernel *k, int node, int written);
 
-enum { TEXT_BUFFERS = 5, TEXT_SIZES = 16 };
+enum { TEXT_BUFFERS = 7, TEXT_SIZES = 16 };
 /* Appends the kernel's source, unless an equal one is there, and the line that launches it. seen: the texts
  * of all so far. estimate: it gets the kernel's time by the analytic model (estimate.h); NULL: none is asked
  * for. shared: buffers that all products use, by the sizes that they need (product.h). */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "eval/sim/library/library_time.h"
-#include "ops/op_convolution.h"
+#include "generate/convolve.h"
 #include "ops/op_text.h"
 
 /* What packing costs on an H200 (2026-11-29): bytes a second of what is read and written, and seconds of a
@@ -175,8 +175,7 @@ static void split_result(Nodes *n, int line, int bias, int last)
 
 /* ---- which of both is faster ---- */
 
-/* The library's seconds at the timed sizes. */
-static double library_time(const Convolution *v, int tf32, int last)
+double layout_library_time(const Convolution *v, int tf32, int last)
 {
     LibraryConvolution c = {.transposed = v->transposed,
                             .dtype = (int)v->x->dtype,
@@ -222,14 +221,15 @@ static int pays(const Nodes *n, const Convolution *v, int line)
     const int *in = n->kept[line], x = in[v->x_index];
     const Dtype dtype = v->x->dtype;
     int tf32 = dtype == DTYPE_F32 && n->sizes->task->tf32 & TF32_CUDNN;
-    double last = library_time(v, tf32, 1) + packing_time((double)op_elements(v->weight), dtype);
+    double last =
+        layout_library_time(v, tf32, 1) + packing_time((double)op_elements(v->weight), dtype);
     int computed = n->node[x].kind == NODE_POINT && !n->node[x].stored;
     if (memory_of(n, x) < 0 && copy_of(n, x) < 0 && !computed)
         last += packing_time((double)op_elements(v->x), dtype);
     if (!v->bias && !is_read(n, result_of(n, line)))
         last += packing_time((double)op_elements(&n->sizes->bound[0]->calls[line].call.result[0]),
                              dtype);
-    return GAIN * last < library_time(v, tf32, 0);
+    return GAIN * last < layout_library_time(v, tf32, 0);
 }
 
 /* ---- convolutions ---- */
@@ -242,11 +242,20 @@ static int distinct(const GraphCall *c)
     return 1;
 }
 
+/* The plan has a kernel of its own for it. */
+static int is_product(const Nodes *n, int line)
+{
+    MatrixProduct m;
+    if (!convolve_read(n, result_of(n, line), &m)) return 0;
+    product_choose(n, &m, 0);
+    return m.route != ROUTE_LIBRARY;
+}
+
 static void rewrite(Nodes *n, int line)
 {
     const GraphCall *c = &n->sizes->bound[0]->calls[line];
     Convolution v;
-    if (!n->kept[line] || !convolution_read(&c->call, &v)) return;
+    if (!n->kept[line] || !convolution_read(&c->call, &v) || is_product(n, line)) return;
     int own = convolution_last(&v), last = own, *in = n->kept[line], bias = -1;
     if (!distinct(c) || (!own && !convolution_by_library(&v))) return;
     if (!own && v.batched && pays(n, &v, line)) {

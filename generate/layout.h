@@ -5,6 +5,7 @@
 #define GENERATE_LAYOUT_H
 
 #include "generate/kernel.h"
+#include "ops/op_convolution.h"
 
 /* Rewrites the nodes that convolutions read and write, after nodes_read. In n->kept a bias becomes -1. */
 void layout_nodes(Nodes *n);
@@ -19,5 +20,7 @@ int layout_write(Kernel *k, KernelText *t, Error *err);
 
 /* The microseconds of such a kernel, which reads and writes so many bytes together. */
 double layout_us(double bytes);
+/* The library's seconds at the timed sizes, with TF32, or with channels last. */
+double layout_library_time(const Convolution *v, int tf32, int last);
 
 #endif

@@ -1,5 +1,5 @@
 /* Which op lines are products of matrices with tiles, and the tensors that they read. */
-#include "generate/product.h"
+#include "generate/convolve.h"
 
 #include <math.h>
 #include <string.h>
@@ -176,11 +176,12 @@ static double half_choose(MatrixProduct *m, int joined)
     return best;
 }
 
-double product_us(const ProductJoin *j)
+double product_us(const Nodes *n, const ProductJoin *j)
 {
     const MatrixProduct *m = &j->m[0];
     double library;
     int tile = 0;
+    if (m->convolution) return convolve_us(n, m);
     if (m->dtype == DTYPE_F32)
         return 1e6 * (m->route == ROUTE_ROWS ? rows_time(m) : own_time(m, &library));
     while (half_columns(tile) < m->tile) tile++;
@@ -230,6 +231,7 @@ static int read_product(const Nodes *n, int line, MatrixProduct *out)
 int product_read(const Nodes *n, int node, MatrixProduct *out)
 {
     const Node *x = &n->node[node];
+    if (convolve_read(n, node, out)) return 1;
     memset(out, 0, sizeof *out);
     if (x->kind != NODE_KEPT || !(x->dtype == DTYPE_F32 || is_half(x->dtype))) return 0;
     out->dtype = x->dtype;
@@ -252,12 +254,12 @@ static int default_route(const MatrixProduct *m)
     if (is_along(m) && m->count[PRODUCT_ROWS].at[0] <= FEW_ROWS &&
         m->count[PRODUCT_COLUMNS].at[0] * m->count[PRODUCT_BATCH].at[0] >= MANY_COLUMNS)
         return ROUTE_ROWS;
-    return is_worth_it(m) ? ROUTE_HALVES : ROUTE_LIBRARY;
+    return is_worth_it(m) ? ROUTE_TENSOR : ROUTE_LIBRARY;
 }
 
 static int half_route(MatrixProduct *m, int joined)
 {
-    return half_choose(m, joined) < half_enough * half_library_time(m, joined) ? ROUTE_HALVES
+    return half_choose(m, joined) < half_enough * half_library_time(m, joined) ? ROUTE_TENSOR
                                                                                : ROUTE_LIBRARY;
 }
 
@@ -282,12 +284,16 @@ void product_choose(const Nodes *n, MatrixProduct *m, int joined)
     char key[GRAPH_NAME];
     const int half = m->dtype != DTYPE_F32;
     node_key(n, m->of, key);
+    if (m->convolution) {
+        convolve_choose(n, key, m);
+        return;
+    }
     m->route =
         genes_choose(n->genes, key,
                      &(GenePoint){.gene = GENE_ROUTE,
                                   .by_default = half ? half_route(m, joined) : default_route(m),
-                                  .most = !half && is_along(m) ? ROUTE_ROWS : ROUTE_HALVES});
-    if (half && m->route == ROUTE_HALVES) choose_tiles(n, key, m, joined);
+                                  .most = !half && is_along(m) ? ROUTE_ROWS : ROUTE_TENSOR});
+    if (half && m->route == ROUTE_TENSOR) choose_tiles(n, key, m, joined);
 }
 
 /* Rows and columns are axes of the kernel's. */

@@ -14,10 +14,11 @@ typedef struct {
 } ProductTensor;
 
 /* sum = alpha * (the sum over the depth) + beta * addend. The result, of the kept node `of`, is in C order:
- * batch, rows, columns. dtype: of all of its tensors. By ROUTE_HALVES a product of a half type has tiles of
+ * batch, rows, columns. dtype: of all of its tensors. By ROUTE_TENSOR a product of a half type has tiles of
  * `tile` columns, from `stages` tiles of its factors, and `parts` blocks share a sum. */
 typedef struct {
     int of, route, tile, stages, parts;
+    int convolution; /* as convolve.h says */
     Dtype dtype;
     ProductTensor side[PRODUCT_OPERANDS];
     double alpha, beta;
@@ -38,7 +39,7 @@ int product_read(const Nodes *n, int node, MatrixProduct *out);
  * joined: so many such products are in one kernel with what follows; 0: nothing follows. */
 void product_choose(const Nodes *n, MatrixProduct *m, int joined);
 /* The time of their kernels by their route, and how many there are, by the timed sizes. */
-double product_us(const ProductJoin *j);
+double product_us(const Nodes *n, const ProductJoin *j);
 int product_launches(const ProductJoin *j);
 /* Finds the products of a traced kernel; n is 0 where there is none. Routes are not chosen. */
 void product_join(const Kernel *k, ProductJoin *out);

@@ -11,7 +11,7 @@ EMBED(generate_product_half, "generate/product_half.cu")
 
 /* Of product_half.cu; SMS: blocks, each of which has a multiprocessor for itself. */
 enum { ROWS = 128, LINE = 128, THREADS = 256, STAGING = 8 * 16 * 64 * 4, SMS = 132 };
-enum { FINISH_THREADS = 256 };
+enum { FINISH_THREADS = 256, MOST_ITEMS = 4 };
 
 static const char *type_of(const ProductWriter *w)
 {
@@ -35,26 +35,36 @@ static void put_numbers(Buffer *to, const char *form, int n)
     }
 }
 
-/* d += a * b, or d = a * b, for 64 lines of a and n of b in shared memory, and 16 terms. */
-static void put_multiply(ProductWriter *w)
+void product_put_multiply(Buffer *to, const char *type, int n)
 {
-    const int n = w->m->tile, bf16 = w->m->dtype == DTYPE_BF16, sums = n / 2,
-              bit = HELP_MULTIPLY + n / 64 + 4 * bf16;
-    const char *type = bf16 ? "bf16" : "f16";
-    Buffer *to = w->t->source;
-    if (w->t->helpers >> bit & 1) return;
-    w->t->helpers |= 1u << bit;
+    const int sums = n / 2, halves = strcmp(type, "tf32") != 0;
+    if (halves)
+        buffer_printf(to,
+                      "template <bool AK, bool BK>\n__device__ __forceinline__ void "
+                      "half_multiply(%s, ",
+                      strcmp(type, "f16") ? "__nv_bfloat16" : "__half");
+    else
+        buffer_puts(to, "__device__ __forceinline__ void convolve_multiply(");
     buffer_printf(to,
-                  "template <bool AK, bool BK>\n__device__ __forceinline__ void half_multiply(%s, "
                   "float (&d)[%d], unsigned long long a, unsigned long long b, int add)\n{\n"
                   "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %%%d, 0;\\n\"\n"
-                  "        \"wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {\"\n        \"",
-                  type_of(w), sums, sums + 2, n, type, type);
+                  "        \"wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {\"\n        \"",
+                  sums, sums + 2, n, halves ? 16 : 8, type, type);
     put_numbers(to, "%%%d", sums);
-    buffer_printf(to, "}, \"\n        \"%%%d, %%%d, p, 1, 1, %%%d, %%%d;\\n}\"\n        : ", sums,
-                  sums + 1, sums + 3, sums + 4);
+    buffer_printf(to, "}, \"\n        \"%%%d, %%%d, p, 1, 1", sums, sums + 1);
+    if (halves) buffer_printf(to, ", %%%d, %%%d", sums + 3, sums + 4);
+    buffer_puts(to, ";\\n}\"\n        : ");
     put_numbers(to, "\"+f\"(d[%d])", sums);
-    buffer_puts(to, "\n        : \"l\"(a), \"l\"(b), \"r\"(add), \"n\"(!AK), \"n\"(!BK));\n}\n\n");
+    buffer_printf(to, "\n        : \"l\"(a), \"l\"(b), \"r\"(add)%s);\n}\n\n",
+                  halves ? ", \"n\"(!AK), \"n\"(!BK)" : "");
+}
+
+static void put_multiply(ProductWriter *w)
+{
+    const int bf16 = w->m->dtype == DTYPE_BF16, bit = HELP_MULTIPLY + w->m->tile / 64 + 4 * bf16;
+    if (w->t->helpers >> bit & 1) return;
+    w->t->helpers |= 1u << bit;
+    product_put_multiply(w->t->source, bf16 ? "bf16" : "f16", w->m->tile);
 }
 
 /* ---- the kernel ---- */
@@ -173,6 +183,13 @@ static void put_finish(ProductWriter *w)
 
 /* ---- launches ---- */
 
+void product_put_launch(ProductWriter *w, const char *items, int shared)
+{
+    buffer_printf(w->t->plan,
+                  "//@ launch kernel_%d<<<min(%s, max(%d, ceil_div(%s, %d))), %d, %d>>>(",
+                  w->t->number, items, SMS, items, MOST_ITEMS, THREADS, shared);
+}
+
 static void put_source(ProductWriter *w, const char *name, const char *parameters, const char *more)
 {
     buffer_printf(w->t->source,
@@ -195,11 +212,9 @@ static int put_launches(ProductWriter *w)
         size_text(sizes, m->count[PRODUCT_COLUMNS], t.columns, w->err) ||
         size_text(sizes, m->count[PRODUCT_BATCH], t.batch, w->err))
         return -1;
-    buffer_printf(w->t->plan, "//@ launch kernel_%d<<<min(ceil_div(%s, %d) * ceil_div(%s, %d)",
-                  w->t->number, t.rows, ROWS, t.columns, tile_columns(w));
-    if (!size_is(m->count[PRODUCT_BATCH], 1)) buffer_printf(w->t->plan, " * (%s)", t.batch);
-    if (m->parts > 1) buffer_printf(w->t->plan, " * %d", m->parts);
-    buffer_printf(w->t->plan, ", %d), %d, %d>>>(", SMS, THREADS, shared);
+    snprintf(size, sizeof size, "ceil_div(%s, %d) * ceil_div(%s, %d) * (%s) * %d", t.rows, ROWS,
+             t.columns, tile_columns(w), t.batch, m->parts);
+    product_put_launch(w, size, shared);
     if (kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
     buffer_puts(w->t->plan, m->parts > 1 ? ", part_sums)\n" : ")\n");
     if (m->parts == 1) return 0;

@@ -6,6 +6,7 @@
 #include "base/embed.h"
 #include "base/memory.h"
 #include "base/part.h"
+#include "generate/convolve.h"
 #include "generate/product_text.h"
 
 EMBED(generate_product, "generate/product.cu")
@@ -179,11 +180,11 @@ int product_share(ProductWriter *w, int buffer, const char *size)
 
 void product_buffers(KernelText *t)
 {
-    static const char *const names[TEXT_BUFFERS] = {[LEFT_PARTS] = "half left_parts",
-                                                    [LEFT_FACTORS] = "float2 left_factors",
-                                                    [RIGHT_PARTS] = "half right_parts",
-                                                    [RIGHT_FACTORS] = "float2 right_factors",
-                                                    [PART_SUMS] = "float part_sums"};
+    static const char *const names[TEXT_BUFFERS] = {
+        [LEFT_PARTS] = "half left_parts",         [LEFT_FACTORS] = "float2 left_factors",
+        [RIGHT_PARTS] = "half right_parts",       [RIGHT_FACTORS] = "float2 right_factors",
+        [PART_SUMS] = "float part_sums",          [PACKED_INPUT] = "float packed_input",
+        [PACKED_FILTERS] = "float packed_filters"};
     for (int i = 0; i < TEXT_BUFFERS; i++) {
         int n = t->shared[i].n;
         if (n) buffer_printf(t->plan, "//@ buffer %s[", names[i]);
@@ -322,7 +323,9 @@ int product_write(const ProductJoin *j, Kernel *k, KernelText *t, Error *err)
     ProductWriter w = {.join = j, .m = &j->m[0], .k = k, .t = t, .err = err};
     buffer_init(&w.body, 1 << 20);
     w.out = kernel_tensor(k, k->root[0].node, 1);
-    int rc = j->m[0].dtype == DTYPE_F32 ? write_floats(&w) : product_half_write(&w);
+    int rc = j->m[0].convolution          ? convolve_write(&w)
+             : j->m[0].dtype == DTYPE_F32 ? write_floats(&w)
+                                          : product_half_write(&w);
     buffer_release(&w.body);
     return rc;
 }

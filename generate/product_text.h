@@ -5,9 +5,26 @@
 #include "generate/product.h"
 
 /* Bits of KernelText.helpers. A half type's instruction has one for each number of columns. */
-enum { HELP_FACTOR = 16, HELP_PRODUCT, HELP_FEW, HELP_HALVES, HELP_HALF, HELP_MULTIPLY };
+enum {
+    HELP_FACTOR = 16,
+    HELP_PRODUCT,
+    HELP_FEW,
+    HELP_HALVES,
+    HELP_HALF,
+    HELP_MULTIPLY,
+    HELP_CONVOLVE = 30,
+    HELP_PACK_PLACES
+};
 /* Of KernelText.shared. */
-enum { LEFT_PARTS, LEFT_FACTORS, RIGHT_PARTS, RIGHT_FACTORS, PART_SUMS };
+enum {
+    LEFT_PARTS,
+    LEFT_FACTORS,
+    RIGHT_PARTS,
+    RIGHT_FACTORS,
+    PART_SUMS,
+    PACKED_INPUT,
+    PACKED_FILTERS
+};
 
 /* m: the join's first product. */
 typedef struct {
@@ -34,6 +51,14 @@ void product_help(KernelText *t, int bit, const char *file, const char *part);
 int product_share(ProductWriter *w, int buffer, const char *size);
 /* 1: places need 64 bits. */
 int product_is_wide(const ProductWriter *w);
+
+/* A function half_multiply, or convolve_multiply where the type is tf32, of n columns: d += a * b, or
+ * d = a * b, for 64 lines of a and n of b in shared memory, and 32 bytes of each. */
+void product_put_multiply(Buffer *to, const char *type, int n);
+
+/* Begins the launch of a kernel whose blocks make one item after another: as many as there are
+ * multiprocessors, or more, so that a block has few items. */
+void product_put_launch(ProductWriter *w, const char *items, int shared);
 
 /* As product_write, for products of half types. */
 int product_half_write(ProductWriter *w);

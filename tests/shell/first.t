@@ -26,8 +26,8 @@ while read -r t schedule; do
     "$BUILD/bin/quern-eval" --task "$t" --device sim:h100 half.cu >out 2>&1
   ok $? "$t with $schedule: $(sed -n 's/^ *score *//p' out)"
 done <<'END'
-swiglu_bf16 //@ schedule g route=halves tile=128 split=2
-bmm_bias_f16 //@ schedule h route=halves stages=3
+swiglu_bf16 //@ schedule g route=tensor tile=128 split=2
+bmm_bias_f16 //@ schedule h route=tensor stages=3
 END
 unset QUERN_TASKS
 lines() { sed -n '/^\/\/@ schedule/p' "$1"; }

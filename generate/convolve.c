@@ -1,0 +1,347 @@
+/* The text of a convolution's kernels: of those that pack the input and the filters, and of the product. The
+ * loops are in convolve.cu. */
+#include "generate/convolve.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/embed.h"
+#include "base/part.h"
+#include "generate/layout.h"
+
+EMBED(generate_convolve, "generate/convolve.cu")
+
+/* Of convolve.cu. */
+enum { LINE = 128, THREADS = 256, SMS = 132, RESIDENT = 2, QUAD = 4, PACKED = 512, COLUMNS = 128 };
+enum { MOST_IMAGE = 1 << 28, SHARED_FOR_STAGES = 98304 };
+/* What takes how long on an H200, by its simulation: flops a second by the rows of a tile, seconds of a tile
+ * beside its sums, bytes a second, and launches. enough: of the library's time. */
+static const double narrow_rate = 2.2e14, wide_rate = 2.8e14, tile_time = 3e-6, bytes_rate = 3.3e12,
+                    launches = 8e-6, enough = 0.75;
+
+typedef struct {
+    Convolution at[SIZE_BINDINGS];
+} Bindings;
+
+static int read_bindings(const Nodes *n, int line, Bindings *b)
+{
+    for (int k = 0; k < SIZE_BINDINGS; k++)
+        if (!convolution_read(&n->sizes->bound[k]->calls[line].call, &b->at[k])) return 0;
+    return 1;
+}
+
+/* Strides and the like are numbers, and the same at every binding. */
+static int is_plain(const Bindings *b)
+{
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        const Convolution *v = &b->at[k];
+        if (v->groups != 1 || !v->batched || !convolution_by_library(v)) return 0;
+        for (int d = 0; d < WINDOW_DIMS; d++) {
+            const Window *w = &v->w[d], *first = &b->at[0].w[d];
+            if (w->stride != first->stride || w->padding != first->padding ||
+                w->dilation != first->dilation ||
+                (v->transposed && w->stride > 1 && w->dilation > 1))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* ---- sizes ---- */
+
+typedef struct {
+    Size in[WINDOW_DIMS], out[WINDOW_DIMS], kernel[WINDOW_DIMS], channels, images, places, outputs,
+        taps, filters;
+} Shape;
+
+static Shape shape_of(const Bindings *b)
+{
+    Shape s;
+    s.places = s.outputs = s.taps = size_number(1);
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        for (int k = 0; k < SIZE_BINDINGS; k++) {
+            s.in[d].at[k] = b->at[k].w[d].in;
+            s.out[d].at[k] = b->at[k].w[d].out;
+            s.kernel[d].at[k] = b->at[k].w[d].kernel;
+        }
+        s.places = size_times(s.places, s.in[d]);
+        s.outputs = size_times(s.outputs, s.out[d]);
+        s.taps = size_times(s.taps, s.kernel[d]);
+    }
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        s.channels.at[k] = b->at[k].in;
+        s.filters.at[k] = b->at[k].out;
+        s.images.at[k] = b->at[k].batch;
+    }
+    return s;
+}
+
+static void set_sizes(const Shape *s, MatrixProduct *out)
+{
+    out->count[PRODUCT_BATCH] = s->images;
+    out->count[PRODUCT_ROWS] = s->filters;
+    out->count[PRODUCT_COLUMNS] = s->outputs;
+    out->count[PRODUCT_DEPTH] = size_times(s->channels, s->taps);
+    Size *step = out->side[PRODUCT_C].step;
+    step[PRODUCT_COLUMNS] = size_number(1);
+    step[PRODUCT_ROWS] = s->outputs;
+    step[PRODUCT_BATCH] = size_times(s->outputs, s->filters);
+}
+
+int convolve_read(const Nodes *n, int node, MatrixProduct *out)
+{
+    const Node *x = &n->node[node];
+    Bindings b;
+    memset(out, 0, sizeof *out);
+    if (x->kind != NODE_KEPT || x->dtype != DTYPE_F32 || x->last || !n->kept[x->line] ||
+        !(n->sizes->task->tf32 & TF32_CUDNN) || !read_bindings(n, x->line, &b) || !is_plain(&b))
+        return 0;
+    const Convolution *v = &b.at[0];
+    const int *in = n->kept[x->line];
+    const Shape s = shape_of(&b);
+    if (v->x->dtype != DTYPE_F32 || in[v->x_index] < 0 || in[v->weight_index] < 0 ||
+        s.places.at[0] * (s.channels.at[0] + QUAD) > MOST_IMAGE || s.outputs.at[0] > MOST_IMAGE)
+        return 0;
+    *out = (MatrixProduct){.of = node, .dtype = DTYPE_F32, .convolution = 1, .alpha = 1, .beta = 1};
+    out->side[PRODUCT_A].node = in[v->weight_index];
+    out->side[PRODUCT_B].node = in[v->x_index];
+    out->side[PRODUCT_D].node = v->bias ? in[v->bias_index] : -1;
+    out->side[PRODUCT_D].step[PRODUCT_ROWS] = size_number(1);
+    set_sizes(&s, out);
+    return 1;
+}
+
+/* ---- which is faster ---- */
+
+static int tile_rows(const MatrixProduct *m)
+{
+    return m->count[PRODUCT_ROWS].at[0] > 64 ? 128 : 64;
+}
+
+static double seconds(const Bindings *b, int rows, int columns)
+{
+    const Convolution *v = &b->at[0];
+    const Shape s = shape_of(b);
+    double classes = 1, most = 1, taps = 1;
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        const double by = v->transposed ? (double)v->w[d].stride : 1;
+        classes *= by;
+        most *= ceil((double)v->w[d].out / by);
+        taps *= ceil((double)v->w[d].kernel / by);
+    }
+    double quads = ceil((double)v->in / QUAD), depth = ceil(taps * quads / 8) * 32,
+           images = (double)v->batch,
+           items = ceil((double)v->out / rows) * ceil(most / columns) * images * classes,
+           packed = 4 * images * (double)s.places.at[0] * (quads * QUAD + (double)v->in),
+           result = 4 * images * (double)(s.outputs.at[0] * v->out),
+           one = 2. * rows * columns * depth / ((rows > 64 ? wide_rate : narrow_rate) / SMS),
+           sums = ceil(items / SMS) * (one + tile_time * columns / 256);
+    return fmax(sums, (packed / 2 + result) / bytes_rate) + packed / bytes_rate + launches;
+}
+
+static double library_seconds_of(const Bindings *b)
+{
+    const Convolution *v = &b->at[0];
+    const Shape s = shape_of(b);
+    const double input = (double)(v->batch * v->in * s.places.at[0]),
+                 result = (double)(v->batch * v->out * s.outputs.at[0]);
+    double first = layout_library_time(v, 1, 0),
+           last = layout_library_time(v, 1, 1) + 1e-6 * layout_us(8 * input);
+    return fmin(first, last) + 1e-6 * layout_us(8 * result);
+}
+
+double convolve_us(const Nodes *n, const MatrixProduct *m)
+{
+    Bindings b;
+    if (!read_bindings(n, n->node[m->of].line, &b)) return 0;
+    return 1e6 * seconds(&b, tile_rows(m), m->tile);
+}
+
+void convolve_choose(const Nodes *n, const char *key, MatrixProduct *m)
+{
+    Bindings b;
+    if (!read_bindings(n, n->node[m->of].line, &b)) return;
+    const int rows = tile_rows(m);
+    int route =
+        seconds(&b, rows, COLUMNS) < enough * library_seconds_of(&b) ? ROUTE_TENSOR : ROUTE_LIBRARY;
+    m->route = genes_choose(
+        n->genes, key, &(GenePoint){.gene = GENE_ROUTE, .by_default = route, .most = ROUTE_TENSOR});
+    m->tile = COLUMNS;
+    m->stages = SHARED_FOR_STAGES / (LINE * (rows + COLUMNS));
+    m->parts = 1;
+}
+
+/* ---- the text ---- */
+
+static void put_three(ProductWriter *w, const Size *s)
+{
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        buffer_printf(&w->body, "%s%s", d ? ", " : "{", product_size(w, s[d]));
+    buffer_puts(&w->body, "}, ");
+}
+
+static void put_shape(ProductWriter *w, const Bindings *b, const Shape *s)
+{
+    Size stride[WINDOW_DIMS], padding[WINDOW_DIMS], dilation[WINDOW_DIMS];
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        stride[d] = size_number(b->at[0].w[d].stride);
+        padding[d] = size_number(b->at[0].w[d].padding);
+        dilation[d] = size_number(b->at[0].w[d].dilation);
+    }
+    buffer_puts(&w->body, "    const Convolution shape = {");
+    put_three(w, s->in);
+    put_three(w, s->out);
+    put_three(w, s->kernel);
+    put_three(w, stride);
+    put_three(w, padding);
+    put_three(w, dilation);
+    buffer_printf(&w->body, "(%s + 3) / 4, %d};\n", product_size(w, s->channels),
+                  b->at[0].transposed);
+}
+
+static void put_body(ProductWriter *w, const Bindings *b, const Shape *s)
+{
+    const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype);
+    char rows[32], columns[32];
+    snprintf(rows, sizeof rows, "%s", product_size(w, s->filters));
+    snprintf(columns, sizeof columns, "%s", product_size(w, s->outputs));
+    put_shape(w, b, s);
+    product_put_value(w, rows);
+    buffer_printf(&w->body,
+                  "    convolve<%d, %d, %d>(shape, %s, packed_filters, packed_input,\n"
+                  "        [&](long long batch, long long row, int first, int second, float2 sums) "
+                  "{\n"
+                  "        if (row >= %s) return;\n"
+                  "        %s *at = %s + (batch * %s + row) * %s;\n"
+                  "        if (second == first + 1 && (%s | first) %% 2 == 0) {\n"
+                  "            *(Pack<%s, 2> *)(at + first) = {value(batch, row, first, sums.x), "
+                  "value(batch, row, second, sums.y)};\n"
+                  "        } else {\n"
+                  "            at[first] = value(batch, row, first, sums.x);\n"
+                  "            if (second >= 0) at[second] = value(batch, row, second, sums.y);\n"
+                  "        }\n    });\n",
+                  tile_rows(w->m), w->m->tile, w->m->stages, rows, rows, type, w->out, rows,
+                  columns, columns, type);
+}
+
+/* ---- launches ---- */
+
+typedef struct {
+    char channels[SIZE_TEXT], images[SIZE_TEXT], places[SIZE_TEXT], taps[SIZE_TEXT],
+        filters[SIZE_TEXT], outputs[SIZE_TEXT];
+} Texts;
+
+static int read_texts(ProductWriter *w, const Shape *s, Texts *t)
+{
+    SizeTable *sizes = w->k->nodes->sizes;
+    return size_text(sizes, s->channels, t->channels, w->err) ||
+                   size_text(sizes, s->images, t->images, w->err) ||
+                   size_text(sizes, s->places, t->places, w->err) ||
+                   size_text(sizes, s->taps, t->taps, w->err) ||
+                   size_text(sizes, s->filters, t->filters, w->err) ||
+                   size_text(sizes, s->outputs, t->outputs, w->err)
+               ? -1
+               : 0;
+}
+
+static const char *name_of(const ProductWriter *w, ProductOperand x)
+{
+    return w->k->nodes->node[w->m->side[x].node].name;
+}
+
+static int put_packed_input(ProductWriter *w, const Shape *s, const Texts *t)
+{
+    const int64_t quads = (s->channels.at[0] + QUAD - 1) / QUAD;
+    const int many = quads > 4 ? 8 : quads > 2 ? 4 : (int)quads, number = w->t->number;
+    char size[4 * SIZE_TEXT];
+    buffer_printf(w->t->source,
+                  "extern \"C\" __global__ void __launch_bounds__(%d) pack_input_%d(const float "
+                  "*__restrict__ from, float *__restrict__ to, int channels, int places)\n{\n"
+                  "    pack_places<%d>(from, to, channels, places);\n}\n\n",
+                  THREADS, number, many);
+    buffer_printf(
+        w->t->plan,
+        "//@ launch pack_input_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d) * (%s), %d>>>(%s, "
+        "packed_input, %s, %s)\n",
+        number, t->places, PACKED / many, t->channels, QUAD * many, t->images, THREADS,
+        name_of(w, PRODUCT_B), t->channels, t->places);
+    snprintf(size, sizeof size, "(%s) * (%s) * ceil_div(%s, 4) * 4", t->images, t->places,
+             t->channels);
+    return product_share(w, PACKED_INPUT, size);
+}
+
+static int put_packed_filters(ProductWriter *w, const Texts *t, int transposed)
+{
+    const int number = w->t->number;
+    char size[4 * SIZE_TEXT];
+    buffer_printf(w->t->source,
+                  "extern \"C\" __global__ void __launch_bounds__(%d) pack_filters_%d(const float "
+                  "*__restrict__ from, float *__restrict__ to, int filters, int channels, int taps)"
+                  "\n{\n    pack_filters(from, to, filters, channels, taps, %s);\n}\n\n",
+                  THREADS, number,
+                  transposed ? "taps, (long long)filters * taps"
+                             : "(long long)channels * taps, taps");
+    snprintf(size, sizeof size, "(%s) * (%s) * ceil_div(%s, 4)", t->filters, t->taps, t->channels);
+    buffer_printf(
+        w->t->plan,
+        "//@ launch pack_filters_%d<<<ceil_div(%s, %d), %d>>>(%s, packed_filters, %s, %s, "
+        "%s)\n",
+        number, size, THREADS, THREADS, name_of(w, PRODUCT_A), t->filters, t->channels, t->taps);
+    strcat(size, " * 4");
+    return product_share(w, PACKED_FILTERS, size);
+}
+
+static int put_launch(ProductWriter *w, const Bindings *b, const Shape *s, const Texts *t)
+{
+    const MatrixProduct *m = w->m;
+    const int rows = tile_rows(m);
+    char most[4 * SIZE_TEXT] = "", text[SIZE_TEXT];
+    for (int d = 0; d < WINDOW_DIMS && b->at[0].transposed; d++) {
+        const int64_t by = b->at[0].w[d].stride;
+        if (size_text(w->k->nodes->sizes, s->out[d], text, w->err)) return -1;
+        size_t at = strlen(most);
+        snprintf(most + at, sizeof most - at, "%sceil_div(%s, %lld)", d ? " * " : "", text,
+                 (long long)by);
+    }
+    int64_t classes = 1;
+    for (int d = 0; d < WINDOW_DIMS && b->at[0].transposed; d++) classes *= b->at[0].w[d].stride;
+    buffer_printf(w->t->plan,
+                  "//@ launch kernel_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d) * (%s) * %lld, %d, "
+                  "%d>>>(",
+                  w->t->number, t->filters, rows, *most ? most : t->outputs, m->tile, t->images,
+                  (long long)classes, THREADS, m->stages * LINE * (rows + m->tile) + 1024);
+    if (kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
+    buffer_puts(w->t->plan, ", packed_filters, packed_input)\n");
+    return 0;
+}
+
+int convolve_write(ProductWriter *w)
+{
+    static const int columns[] = {64, 128};
+    Bindings b;
+    Texts t;
+    Buffer types;
+    if (!read_bindings(w->k->nodes, w->k->nodes->node[w->m->of].line, &b)) return -1;
+    const Shape s = shape_of(&b);
+    if (read_texts(w, &s, &t)) return -1;
+    buffer_init(&types, 1 << 16);
+    for (int i = 0; i < 2 && !(w->t->helpers >> HELP_CONVOLVE & 1); i++)
+        product_put_multiply(w->t->source, "tf32", columns[i]);
+    product_help(w->t, HELP_CONVOLVE, generate_convolve, "convolve");
+    product_help(w->t, HELP_PACK_PLACES, generate_convolve, "pack");
+    put_body(w, &b, &s);
+    kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
+    if (put_packed_input(w, &s, &t) || put_packed_filters(w, &t, b.at[0].transposed) ||
+        put_launch(w, &b, &s, &t))
+        w->failed = 1;
+    if (!w->failed)
+        buffer_printf(
+            w->t->source,
+            "extern \"C\" __global__ void __launch_bounds__(%d, %d) kernel_%d(%s, const float "
+            "*__restrict__ packed_filters, const float *__restrict__ packed_input)\n"
+            "{\n%s}\n\n",
+            THREADS, RESIDENT, w->t->number, types.data, w->body.data);
+    buffer_release(&types);
+    return w->failed ? -1 : 0;
+}

@@ -1,0 +1,304 @@
+// Convolutions of float32 tensors as products by Hopper's tensor cores, in generated kernels: filters by what
+// each of them reads of the input for one output. Both are rounded to TF32 and packed before, four channels
+// together; an output of a transposed convolution reads by the taps of its class, its place's remainders by
+// the strides.
+
+//@ convolve
+enum {
+    CONVOLVE_LINE = 128, // bytes of shared memory: 8 times four channels
+    CONVOLVE_THREADS = 256,
+    CONVOLVE_GROUP = 64 * CONVOLVE_LINE // of filters
+};
+
+// Of three dimensions. quads: four channels each. Sizes are those of one image, and of a filter.
+struct Convolution {
+    int in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+    int quads, transposed;
+};
+
+// Along one dimension output i of a class, which lies at first + i * step, reads by its tap t, which is number
+// tap + t * taps_step, the input at base + i * move + t * turn.
+struct ConvolveSide {
+    int count, first, step, base, move, turn, tap, taps_step, taps;
+};
+
+__device__ __forceinline__ ConvolveSide convolve_side(const Convolution &v, int d, int rest)
+{
+    const int s = v.stride[d], p = v.padding[d], n = v.out[d], l = v.dilation[d];
+    if (!v.transposed) return {n, 0, 1, -p, s, l, 0, 1, v.kernel[d]};
+    const int first = (rest + s - p % s) % s, taps = (v.kernel[d] - rest + s - 1) / s;
+    return {(n - first + s - 1) / s, first, s, (first + p) / s,    1,
+            s > 1 ? -1 : -l,         rest,  s, taps < 0 ? 0 : taps};
+}
+
+// One item of a block's work.
+struct ConvolvePlace {
+    long long batch;
+    int row, column;
+    ConvolveSide side[3];
+};
+
+__device__ __forceinline__ int convolve_classes(const Convolution &v)
+{
+    return v.transposed ? v.stride[0] * v.stride[1] * v.stride[2] : 1;
+}
+
+// Outputs of the largest class.
+__device__ __forceinline__ int convolve_most(const Convolution &v)
+{
+    int n = 1;
+#pragma unroll
+    for (int d = 0; d < 3; d++)
+        n *= v.transposed ? (v.out[d] + v.stride[d] - 1) / v.stride[d] : v.out[d];
+    return n;
+}
+
+// The n-th one: filters vary fastest, then classes.
+template <int ROWS, int COLUMNS>
+__device__ __forceinline__ ConvolvePlace convolve_place(const Convolution &v, int rows, long long n)
+{
+    const int down = (rows + ROWS - 1) / ROWS, classes = convolve_classes(v),
+              across = (convolve_most(v) + COLUMNS - 1) / COLUMNS;
+    ConvolvePlace p;
+    p.row = (int)(n % down) * ROWS;
+    n /= down;
+    int rest = (int)(n % classes);
+    n /= classes;
+    p.column = (int)(n % across) * COLUMNS;
+    p.batch = n / across;
+#pragma unroll
+    for (int d = 2; d >= 0; d--) {
+        const int s = v.transposed ? v.stride[d] : 1;
+        p.side[d] = convolve_side(v, d, rest % s);
+        rest /= s;
+    }
+#pragma unroll
+    for (int d = 1; d < 3; d++) {
+        if (p.side[d].count < 1) p.side[0].count = 0, p.side[d].count = 1;
+        if (p.side[d].taps < 1) p.side[0].taps = 0;
+    }
+    return p;
+}
+
+// What a thread copies: for each stage the same place of 128 bytes of several lines, and the next quads of
+// channels there.
+template <int ROWS, int COLUMNS> struct ConvolveCopies {
+    int offset[COLUMNS / 32], d[COLUMNS / 32], h[COLUMNS / 32], w[COLUMNS / 32];
+    int quad, tap[3], left; // left: stages of the item
+    ConvolvePlace p;
+
+    __device__ __forceinline__ void advance(const Convolution &v, int n)
+    {
+        for (quad += n; quad >= v.quads; quad -= v.quads) {
+            if (++tap[2] < p.side[2].taps) continue;
+            tap[2] = 0;
+            if (++tap[1] < p.side[1].taps) continue;
+            tap[1] = 0;
+            tap[0]++;
+        }
+    }
+
+    __device__ __forceinline__ void begin(const Convolution &v, int rows, long long item)
+    {
+        p = convolve_place<ROWS, COLUMNS>(v, rows, item);
+        const ConvolveSide *s = p.side;
+        const int outputs = s[0].count * s[1].count * s[2].count,
+                  taps = s[0].taps * s[1].taps * s[2].taps;
+#pragma unroll
+        for (int j = 0; j < COLUMNS / 32; j++) {
+            const int n = p.column + 32 * j + threadIdx.x / 8;
+            const int x = n % s[2].count, y = n / s[2].count % s[1].count,
+                      z = n / s[2].count / s[1].count;
+            w[j] = s[2].base + x * s[2].move;
+            h[j] = s[1].base + y * s[1].move;
+            d[j] = n < outputs ? s[0].base + z * s[0].move : -(1 << 28);
+            offset[j] = ((s[0].base + z * s[0].move) * v.in[1] + h[j]) * v.in[2] + w[j];
+        }
+        tap[0] = tap[1] = tap[2] = quad = 0;
+        left = (taps * v.quads + 7) / 8;
+        if (left < 1) left = 1;
+        advance(v, threadIdx.x % 8);
+    }
+
+    __device__ __forceinline__ void fetch(const Convolution &v, int rows, const float *filters,
+                                          const float *x, unsigned to)
+    {
+        const ConvolveSide *s = p.side;
+        const int y = threadIdx.x / 8,
+                  place = y * CONVOLVE_LINE + ((threadIdx.x % 8 ^ (y & 7)) << 4);
+        const bool there = tap[0] < s[0].taps;
+        const int number = ((s[0].tap + tap[0] * s[0].taps_step) * v.kernel[1] + s[1].tap +
+                            tap[1] * s[1].taps_step) *
+                               v.kernel[2] +
+                           s[2].tap + tap[2] * s[2].taps_step;
+        const int all = v.kernel[0] * v.kernel[1] * v.kernel[2] * v.quads;
+        const float *from = filters + 4 * ((long long)(p.row + y) * all + number * v.quads + quad);
+#pragma unroll
+        for (int j = 0; j < ROWS / 32; j++)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                             to + place + j * 32 * CONVOLVE_LINE),
+                         "l"(from + j * 128ll * all),
+                         "r"(there && p.row + y + 32 * j < rows ? 16 : 0));
+        const int a = tap[0] * s[0].turn, b = tap[1] * s[1].turn, c = tap[2] * s[2].turn,
+                  moved = (a * v.in[1] + b) * v.in[2] + c;
+        const float *image = x + 4 * (p.batch * v.in[0] * v.in[1] * v.in[2] * v.quads + quad);
+#pragma unroll
+        for (int j = 0; j < COLUMNS / 32; j++) {
+            const bool inside = there & ((unsigned)(d[j] + a) < (unsigned)v.in[0]) &
+                                ((unsigned)(h[j] + b) < (unsigned)v.in[1]) &
+                                ((unsigned)(w[j] + c) < (unsigned)v.in[2]);
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                             to + ROWS * CONVOLVE_LINE + place + j * 32 * CONVOLVE_LINE),
+                         "l"(image + 4ll * (offset[j] + moved) * v.quads), "r"(inside ? 16 : 0));
+        }
+        advance(v, 8);
+        left--;
+    }
+};
+
+// Where an output of a class lies in its image; -1: nowhere.
+__device__ __forceinline__ int convolve_output(const Convolution &v, const ConvolveSide *s, int n)
+{
+    const int x = n % s[2].count, rest = n / s[2].count, y = rest % s[1].count,
+              z = rest / s[1].count;
+    if (z >= s[0].count) return -1;
+    return ((s[0].first + z * s[0].step) * v.out[1] + s[1].first + y * s[1].step) * v.out[2] +
+           s[2].first + x * s[2].step;
+}
+
+// Gives `each` the sums of two outputs at a time.
+template <int N, typename E>
+__device__ __forceinline__ void convolve_results(const Convolution &v, const float (&d)[N / 2],
+                                                 float *stage, const ConvolvePlace &p, int row,
+                                                 int column, E each)
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+    for (int c = 0; c < N / 64; c++) {
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            const int i = 8 * c + j, place = g * 64 + ((8 * j + 2 * t) ^ (g % 4 * 8));
+            *(float2 *)(stage + place) = make_float2(d[4 * i], d[4 * i + 1]);
+            *(float2 *)(stage + place + 8 * 64) = make_float2(d[4 * i + 2], d[4 * i + 3]);
+        }
+        const int n = column + c * 64 + 2 * lane, first = convolve_output(v, p.side, n),
+                  second = convolve_output(v, p.side, n + 1);
+        __syncwarp();
+#pragma unroll 2
+        for (int r = 0; r < 16 && first >= 0; r++)
+            each(p.batch, row + r, first, second,
+                 *(const float2 *)(stage + r * 64 + ((2 * lane) ^ (r % 4 * 8))));
+        __syncwarp();
+    }
+}
+
+__device__ __forceinline__ unsigned long long convolve_lines_at(unsigned shared)
+{
+    return (unsigned long long)((shared & 0x3ffff) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+// A block has ROWS filters, 64 or 128, and COLUMNS outputs: both groups of warps have half of either. Two blocks
+// share a multiprocessor, so that one computes while the other one waits or stores.
+template <int ROWS, int COLUMNS, int STAGES, typename E>
+__device__ __forceinline__ void convolve(const Convolution v, int rows, const float *filters,
+                                         const float *x, E each)
+{
+    constexpr int N = ROWS == 64 ? COLUMNS / 2 : COLUMNS, LEFT = ROWS * CONVOLVE_LINE,
+                  STAGE = LEFT + COLUMNS * CONVOLVE_LINE;
+    extern __shared__ unsigned char raw[];
+    const unsigned begin = (unsigned)__cvta_generic_to_shared(raw), base = (begin + 1023) & ~1023u;
+    const int group = threadIdx.x / 128, down = ROWS == 64 ? 0 : group * 64,
+              right = ROWS == 64 ? group * N : 0;
+    ConvolveCopies<ROWS, COLUMNS> copies;
+    copies.begin(v, rows, blockIdx.x);
+    const int steps = copies.left;
+    const auto fetch = [&](int stage) {
+        if (copies.left > 0) copies.fetch(v, rows, filters, x, base + stage * STAGE);
+        asm volatile("cp.async.commit_group;");
+    };
+    float d[N / 2];
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) d[i] = 0;
+#pragma unroll 1
+    for (int s = 0; s < STAGES - 1; s++) fetch(s);
+    int stage = 0;
+#pragma unroll 1
+    for (int k = 0; k < steps; k++) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
+        asm volatile("fence.proxy.async;" ::: "memory");
+        __syncthreads();
+        const unsigned from = base + stage * STAGE;
+        const unsigned long long a = convolve_lines_at(from + down * CONVOLVE_LINE),
+                                 b = convolve_lines_at(from + LEFT + right * CONVOLVE_LINE);
+#pragma unroll
+        for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int i = 0; i < 4; i++) convolve_multiply(d, a + 2 * i, b + 2 * i, k + i > 0);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        fetch(stage < 1 ? STAGES - 1 : stage - 1);
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+        for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+    }
+    __syncthreads();
+    float *own = (float *)(raw + (base - begin)) + threadIdx.x / 32 * (16 * 64);
+    convolve_results<N>(v, d, own, copies.p, copies.p.row + down + threadIdx.x / 32 % 4 * 16,
+                        copies.p.column + right, each);
+}
+
+//@ pack
+__device__ __forceinline__ float tf32(float x)
+{
+    unsigned v;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(v) : "f"(x));
+    return __uint_as_float(v);
+}
+
+// Four channels of an output's place become neighbours: `channels` of `places` each, of which a block takes
+// 4 * Q by 512 / Q.
+template <int Q>
+__device__ __forceinline__ void pack_places(const float *__restrict__ from, float *__restrict__ to,
+                                            int channels, int places)
+{
+    enum { PLACES = 512 / Q };
+    __shared__ float tile[4 * Q][PLACES + 1];
+    const int quads = (channels + 3) / 4, across = (places + PLACES - 1) / PLACES,
+              down = (quads + Q - 1) / Q;
+    const int place = blockIdx.x % across * PLACES, quad = blockIdx.x / across % down * Q;
+    const long long image = blockIdx.x / across / down;
+#pragma unroll
+    for (int i = threadIdx.x; i < 2048; i += 256) {
+        const int c = i / PLACES, p = i % PLACES;
+        tile[c][p] = 4 * quad + c < channels && place + p < places
+                         ? from[(image * channels + 4 * quad + c) * places + place + p]
+                         : 0.f;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = threadIdx.x; i < 512; i += 256) {
+        const int q = i % Q, p = i / Q;
+        if (quad + q < quads && place + p < places)
+            *(float4 *)(to + 4 * ((image * places + place + p) * quads + quad + q)) =
+                make_float4(tf32(tile[4 * q][p]), tf32(tile[4 * q + 1][p]),
+                            tf32(tile[4 * q + 2][p]), tf32(tile[4 * q + 3][p]));
+    }
+}
+
+// Channels of filters become neighbours: those of filter f are `next` apart in memory, and filters `step`.
+__device__ __forceinline__ void pack_filters(const float *__restrict__ from, float *__restrict__ to,
+                                             int filters, int channels, int taps, long long step,
+                                             long long next)
+{
+    const int quads = (channels + 3) / 4;
+    const long long at = blockIdx.x * 256ll + threadIdx.x;
+    if (at >= (long long)filters * taps * quads) return;
+    const int quad = (int)(at % quads), tap = (int)(at / quads % taps);
+    const float *f = from + at / quads / taps * step + tap;
+    float v[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        v[i] = 4 * quad + i < channels ? tf32(f[(4 * quad + i) * next]) : 0.f;
+    *(float4 *)(to + 4 * at) = make_float4(v[0], v[1], v[2], v[3]);
+}
