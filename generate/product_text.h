@@ -6,14 +6,14 @@
 
 /* Bits of KernelText.helpers. A half type's instruction has one for each number of columns. */
 enum {
-    HELP_FACTOR = 16,
+    HELP_CONVOLVE = 14,
+    HELP_PACK_PLACES,
+    HELP_FACTOR,
     HELP_PRODUCT,
     HELP_FEW,
     HELP_HALVES,
     HELP_HALF,
-    HELP_MULTIPLY,
-    HELP_CONVOLVE = 30,
-    HELP_PACK_PLACES
+    HELP_MULTIPLY
 };
 /* Of KernelText.shared. */
 enum {
