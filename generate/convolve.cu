@@ -16,8 +16,8 @@ struct Convolution {
     int quads, transposed;
 };
 
-// Along one dimension output i of a class, which lies at first + i * step, reads by its tap t, which is number
-// tap + t * taps_step, the input at base + i * move + t * turn.
+// Along one dimension output i of a class, which lies at first + i * step, reads by its tap t, which is
+// number tap + t * taps_step, the input at base + i * move + t * turn.
 struct ConvolveSide {
     int count, first, step, base, move, turn, tap, taps_step, taps;
 };
@@ -197,8 +197,8 @@ __device__ __forceinline__ unsigned long long convolve_lines_at(unsigned shared)
     return (unsigned long long)((shared & 0x3ffff) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
-// A block has ROWS filters, 64 or 128, and COLUMNS outputs: both groups of warps have half of either. Two blocks
-// share a multiprocessor, so that one computes while the other one waits or stores.
+// A block has ROWS filters, 64 or 128, and COLUMNS outputs: both groups of warps have half of either. Two
+// blocks share a multiprocessor, so that one computes while the other one waits or stores.
 template <int ROWS, int COLUMNS, int STAGES, typename E>
 __device__ __forceinline__ void convolve(const Convolution v, int rows, const float *filters,
                                          const float *x, E each)
