@@ -1,4 +1,4 @@
-/* The texts of products' kernels and of their launches. The loops are in product.cu and product_half.cu. */
+/* The texts of products' kernels and of their launches. The loops are in product.cu. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "generate/product_text.h"
 
 EMBED(generate_product, "generate/product.cu")
-EMBED(generate_product_half, "generate/product_half.cu")
 
 /* Of product.cu. */
 enum { SIDE = 128, THREADS = 256, SHARED = 3 * 4 * SIDE * 64 * 2 + 1024, TERMS = 64, ACROSS = 32 };
@@ -554,7 +553,7 @@ int product_half_write(ProductWriter *w)
     buffer_init(&types, 1 << 16);
     buffer_init(&finish.body, 1 << 20);
     put_multiply(w); /* its name is known before the part that uses it */
-    product_help(w->t, HELP_HALF, generate_product_half, "half");
+    product_help(w->t, HELP_HALF, generate_product, "half");
     put_half_body(w);
     if (parts) put_half_finish(&finish);
     kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
