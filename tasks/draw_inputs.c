@@ -228,24 +228,32 @@ size_t task_part(const Task *t, int input)
     return is_counted(&(Recipe){.x = &t->inputs[input], .variant = VARIANT_DRAWN}) ? GRAIN : BLOCK;
 }
 
+/* The elements of a block from `from` on, of those before n; dst is of element `from`. */
+static void fill_block(const Recipe *m, size_t block, char *dst, size_t from, size_t n)
+{
+    size_t first = block * BLOCK, at = first < from ? from : first,
+           count = (n - first < BLOCK ? n : first + BLOCK) - at;
+    char *to = dst + (at - from) * dtype_size(m->x->dtype);
+    uint64_t name[2] = {m->stream, block};
+    Random r;
+    random_init(&r, m->seed, random_hash(name, sizeof name));
+    if (is_counted(m))
+        fill_counted(random_u64(&r) + 4 * (at - first), m, (float *)(void *)to, count);
+    else
+        fill(&r, m, to, count);
+}
+
 /* Each block has a stream named by its index, so that the bytes do not depend on the threads. Fills
  * elements [from, n) of the tensor; dst is of element `from`. Only a counted block begins within. */
 static void fill_large(const Recipe *m, char *dst, size_t from, size_t n)
 {
-    int counted = is_counted(m);
-#pragma omp parallel for if (n - from > BLOCK)
-    for (size_t block = from / BLOCK; block < (n + BLOCK - 1) / BLOCK; block++) {
-        size_t first = block * BLOCK, at = first < from ? from : first,
-               count = (n - first < BLOCK ? n : first + BLOCK) - at;
-        char *to = dst + (at - from) * dtype_size(m->x->dtype);
-        uint64_t name[2] = {m->stream, block};
-        Random r;
-        random_init(&r, m->seed, random_hash(name, sizeof name));
-        if (counted)
-            fill_counted(random_u64(&r) + 4 * (at - first), m, (float *)(void *)to, count);
-        else
-            fill(&r, m, to, count);
+    size_t first = from / BLOCK, end = (n + BLOCK - 1) / BLOCK;
+    if (end <= first + 1) { /* even a team of one thread takes its time */
+        if (end > first) fill_block(m, first, dst, from, n);
+        return;
     }
+#pragma omp parallel for
+    for (size_t block = first; block < end; block++) fill_block(m, block, dst, from, n);
 }
 
 /* Number i of [0, n), permuted by the key: a Feistel network over the bits of n, walked until the result

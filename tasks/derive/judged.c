@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "tasks/derive/honest.h"
+#include "tasks/derive/measured_sizes.h"
 #include "tasks/derive/tf32.h"
 
 enum { MOST_KEPT = 4096, FEW = 16, FEW_MARGIN = 4 };
@@ -14,6 +15,9 @@ enum { MOST_KEPT = 4096, FEW = 16, FEW_MARGIN = 4 };
 /* At most, of numbers of few bits: what a function takes of them is exact, and only its own error is left.
  * And the least absolute tolerance there. */
 static const double FEW_BITS_RTOL = 0x1p-20, FEW_BITS_ATOL = 0x1p-21;
+
+/* Flops of one execution; costlier cases are measured with fewer rows. */
+static const double MOST_FLOPS = 4e7;
 
 typedef struct {
     char task[DIGEST_HEX];
@@ -96,15 +100,28 @@ static double rtol_of(const TaskCase *c, int output)
     return c->variant == VARIANT_FEW_BITS && type == DTYPE_F32 ? fmin(rtol, FEW_BITS_RTOL) : rtol;
 }
 
+/* The largest of more errors is larger; sums have as many terms as before. */
+static HonestGrowth growth(const MeasuredExtent *to, const MeasuredExtent *at)
+{
+    return (HonestGrowth){.by = fmax(1, sqrt(log(2 + to->elements) / log(2 + at->elements))),
+                          .elements = fmax(1, to->elements / at->elements)};
+}
+
 static int measure(Judged *j, const TaskCase *c, Measured **out, Error *err)
 {
     const Task *t = c->task;
     double rtol[GRAPH_MAX_OUTPUTS] = {0};
     HonestError e;
+    MeasuredExtent own, at;
+    Workload w = *c->workload;
+    TaskCase small = *c;
+    small.workload = &w;
     for (int i = 0; i < t->n_outputs; i++) rtol[i] = rtol_of(c, i);
-    const HonestPlan plan = {
-        .rtol = rtol, .grown = (HonestGrowth[]){{1, 1, 0}}, .n = 1, .brief = 1};
-    if (honest_measure(c, &plan, &e, err)) return error_prefix(err, "task %s: tolerance", t->name);
+    (void)measured_sizes(&(MeasuredSizes){t, MOST_FLOPS, 0, 0}, &w, &own, &at);
+    HonestGrowth grown = growth(&own, &at);
+    const HonestPlan plan = {.rtol = rtol, .grown = &grown, .n = 1, .brief = 1};
+    if (honest_measure(&small, &plan, &e, err))
+        return error_prefix(err, "task %s: tolerance", t->name);
     Measured *m = *out = keep(j);
     *m = (Measured){.variant = c->variant, .scale = c->scale, .error = e};
     memcpy(m->axis, c->workload->axis, sizeof m->axis);

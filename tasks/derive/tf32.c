@@ -7,10 +7,11 @@
 
 #include "base/memory.h"
 #include "tasks/derive/honest.h"
+#include "tasks/derive/measured_sizes.h"
 #include "tasks/derive/sizes.h"
 #include "tasks/task_graph.h"
 
-enum { SEED = 11, MAX_DRAWS = 4, HALVINGS = 64, LEAST_AXIS = 4, FEW = 16, MAX_SORTED = 4096 };
+enum { SEED = 11, MAX_DRAWS = 4, FEW = 16, MAX_SORTED = 4096 };
 enum {
     ROW_TERMS = 256,
     FEW_TERMS = 16
@@ -28,20 +29,14 @@ static const double MOST_RTOL =
 
 /* ---- rounding ---- */
 
-static double rounded(double x, uint32_t add)
-{
-    float f = (float)x;
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    if ((bits & 0x7f800000u) == 0x7f800000u) return x;
-    bits = (bits + add) & ~0x1fffu;
-    memcpy(&f, &bits, sizeof f);
-    return (double)f;
-}
-
 double tf32_nearest(double x)
 {
-    return rounded(x, 0x1000);
+    return (double)tf32_nearest_float((float)x);
+}
+
+double tf32_truncated(double x)
+{
+    return (double)tf32_rounded((float)x, 0);
 }
 
 void tf32_nearest_floats(const void *floats, int64_t n, double *out)
@@ -49,18 +44,9 @@ void tf32_nearest_floats(const void *floats, int64_t n, double *out)
     const unsigned char *p = floats;
     for (int64_t i = 0; i < n; i++) {
         float f;
-        uint32_t bits;
-        memcpy(&bits, p + 4 * i, sizeof bits);
-        uint32_t near = (bits + 0x1000) & ~0x1fffu;
-        bits = (bits & 0x7f800000u) == 0x7f800000u ? bits : near;
-        memcpy(&f, &bits, sizeof f);
-        out[i] = (double)f;
+        memcpy(&f, p + 4 * i, sizeof f);
+        out[i] = (double)tf32_nearest_float(f);
     }
-}
-
-double tf32_truncated(double x)
-{
-    return rounded(x, 0);
 }
 
 /* ---- an execution ---- */
@@ -131,79 +117,6 @@ static int draw(Measured *m, Error *err)
         if (task_draw_wide(&m->of, i, m->in[i], err)) return -1;
     }
     return 0;
-}
-
-/* ---- sizes ---- */
-
-/* What one execution costs, the longest rounded sum and the longest of results, the elements of all outputs,
- * and what each node takes together. */
-typedef struct {
-    double flops, terms, sums, elements;
-    int64_t *reduced;
-} Extent;
-
-static int is_row_wise(const Op *op)
-{
-    const OpFamily of[] = {norm_family(), softmax_family()};
-    for (int i = 0; i < 2; i++)
-        if (op >= of[i].ops && op < of[i].ops + of[i].n) return 1;
-    return 0;
-}
-
-/* out->reduced: memory for the numbers. */
-static int extent_of(const Task *t, const Workload *w, Extent *out)
-{
-    GraphBound *b;
-    if (task_allows(t, w, NULL) || task_graph_bind(t, w, &b, NULL)) return -1;
-    *out = (Extent){sizes_flops(b), 1, 1, 0, out->reduced};
-    for (int node = 0; node < b->graph->n_nodes; node++) {
-        const GraphCall *c = &b->calls[node];
-        int64_t n = out->reduced[node] = sizes_reduced(c);
-        if (is_rounded(&c->call, t->tf32)) out->terms = fmax(out->terms, (double)n);
-        if (!strncmp(c->call.op->name, "aten.sum.", 9)) out->sums = fmax(out->sums, (double)n);
-    }
-    for (int i = 0; i < t->n_outputs; i++)
-        out->elements += (double)op_elements(&b->values[b->graph->output[i]].tensor);
-    graph_bound_free(b);
-    return 0;
-}
-
-/* Each node takes as many elements together, but that rows are normalised, which may be shorter. few: no node
- * takes few that took many. */
-static int is_alike(const Graph *g, const Extent *now, const Extent *own, int few)
-{
-    for (int node = 0; node < g->n_nodes; node++) {
-        int64_t n = own->reduced[node], least = few                             ? FEW_TERMS
-                                                : is_row_wise(g->line[node].op) ? ROW_TERMS
-                                                                                : n;
-        if (now->reduced[node] < (n < least ? n : least)) return 0;
-    }
-    return 1;
-}
-
-/* Halves axes in turn until an execution is affordable. */
-static void shorten(const Task *t, Workload *w, const Extent *own, Extent *at, int few)
-{
-    Extent now = {.reduced = memory_array((size_t)t->graph->n_nodes + 1, sizeof(int64_t))};
-    for (int i = 0; i < t->n_axes; i++)
-        for (int k = 0; k < HALVINGS && at->flops > PART_FLOPS; k++) {
-            Workload next = *w;
-            next.axis[i] = (next.axis[i] + 1) / 2;
-            if (next.axis[i] < LEAST_AXIS || extent_of(t, &next, &now) ||
-                !is_alike(t->graph, &now, own, few))
-                break;
-            *w = next;
-            *at = (Extent){now.flops, now.terms, now.sums, now.elements, at->reduced};
-        }
-    free(now.reduced);
-}
-
-/* By how much errors are larger at `to` than at `at`: sums are random walks, and of more elements the largest
- * has a larger error. */
-static double growth(const Extent *to, const Extent *at)
-{
-    double extreme = sqrt(log(2 + fmax(to->elements, at->elements)) / log(2 + at->elements));
-    return extreme * sqrt(fmax(1, to->terms / at->terms) * fmax(1, to->sums / at->sums));
 }
 
 /* ---- errors ---- */
@@ -293,19 +206,28 @@ static int measure(Measured *m, double flops, double grown, Tf32Error *out, Erro
     return rc ? -1 : 0;
 }
 
-/* The sizes at which a case is measured, and by how much errors grow from there. */
-static int choose_sizes(const Task *t, Workload *w, double *flops, double *grown)
+/* By how much errors are larger at `to` than at `at`: sums are random walks, and of more elements the largest
+ * has a larger error. */
+static double growth(const MeasuredExtent *to, const MeasuredExtent *at)
 {
-    size_t nodes = (size_t)t->graph->n_nodes + 1;
-    Extent own = {.reduced = memory_array(nodes, sizeof(int64_t))}, at;
-    int rc = extent_of(t, w, &own);
-    at = own;
-    if (!rc) shorten(t, w, &own, &at, 0);
-    if (!rc && at.flops > MOST_FLOPS) shorten(t, w, &own, &at, 1);
+    double extreme = sqrt(log(2 + fmax(to->elements, at->elements)) / log(2 + at->elements));
+    return extreme * sqrt(fmax(1, to->terms / at->terms) * fmax(1, to->sums / at->sums));
+}
+
+/* The sizes at which a case is measured, and by how much errors grow from there. */
+static void choose_sizes(const Task *t, Workload *w, double *flops, double *grown)
+{
+    MeasuredExtent own, at;
+    const MeasuredSizes usual = {t, PART_FLOPS, ROW_TERMS, 0},
+                        few = {t, PART_FLOPS, ROW_TERMS, FEW_TERMS};
+    int rc = measured_sizes(&usual, w, &own, &at);
+    if (!rc && at.flops > MOST_FLOPS) {
+        MeasuredExtent before = own;
+        rc = measured_sizes(&few, w, &own, &at);
+        own = before;
+    }
     *flops = at.flops;
     *grown = growth(&own, &at);
-    free(own.reduced);
-    return rc;
 }
 
 static int measure_case(const TaskCase *c, Tf32Error *out, Error *err)
@@ -316,7 +238,7 @@ static int measure_case(const TaskCase *c, Tf32Error *out, Error *err)
     Measured *m = memory_alloc(sizeof *m);
     m->of = *c, m->w = *c->workload;
     m->of.workload = &m->w;
-    (void)choose_sizes(t, &m->w, &flops, &grown);
+    choose_sizes(t, &m->w, &flops, &grown);
     if (task_graph_bind(t, &m->w, &m->b, err)) {
         measured_free(m);
         return error_prefix(err, "task %s: errors of TF32", t->name);

@@ -6,6 +6,8 @@
 #ifndef TASKS_DERIVE_TF32_H
 #define TASKS_DERIVE_TF32_H
 
+#include <string.h>
+
 #include "tasks/task.h"
 
 /* What it adds to atol, and the least rtol. */
@@ -24,10 +26,25 @@ int tf32_measure(const TaskCase *c, Tf32Error *out, Error *err);
 int tf32_spread(const TaskCase *c, const double *const *in, const double *const *want, double *rms,
                 Error *err);
 
-/* Rounds a float32 number to TF32. */
+/* Rounds a float32 number to TF32: adds `half` before the bits that it lacks are cut off. */
+static inline float tf32_rounded(float f, uint32_t half)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    uint32_t cut = (bits + half) & ~0x1fffu;
+    bits = (bits & 0x7f800000u) == 0x7f800000u ? bits : cut;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static inline float tf32_nearest_float(float f)
+{
+    return tf32_rounded(f, 0x1000);
+}
+
 double tf32_nearest(double x);
-/* The same of n floats, which need not be aligned. */
-void tf32_nearest_floats(const void *floats, int64_t n, double *out);
 double tf32_truncated(double x);
+/* As tf32_nearest of n floats, which need not be aligned. */
+void tf32_nearest_floats(const void *floats, int64_t n, double *out);
 
 #endif

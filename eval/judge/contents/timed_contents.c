@@ -13,7 +13,7 @@
 #include "tasks/derive/element_limits.h"
 #include "tasks/derive/judged.h"
 
-enum { POSITIONS = 4096, READ = 1 << 14 /* bytes */ };
+enum { POSITIONS = 4096, READ = 1 << 14 /* bytes */, AHEAD = 1 << 13 /* bytes */ };
 
 /* Bytes and flops that the reference of all chosen positions may have, and of a single one. Flops of a
  * costly position, of which two are compared. */
@@ -28,15 +28,27 @@ static size_t element_size(const TimedContents *c, int input)
     return dtype_size(c->test.task->inputs[input].dtype);
 }
 
+/* Where the part before is there, a tensor is read from one end to the other: some more are drawn. */
+static size_t ahead_of(const TimedContents *c, int input, size_t part, size_t all, size_t most)
+{
+    size_t end = part;
+    if (!part || !c->drawn[input][part - 1]) return part;
+    while (end < part + most && end < all && !c->drawn[input][end]) end++;
+    return end;
+}
+
 /* Neighbouring parts are drawn together. */
 static int draw_range(TimedContents *c, int input, size_t from, size_t bytes, Error *err)
 {
     size_t elements = task_part(c->test.task, input), part = elements * element_size(c, input);
     const TaskCase of = case_of(&c->test);
     if (!c->drawn[input] || !bytes) return 0;
-    size_t end = (from + bytes - 1) / part + 1, next;
+    size_t all = (c->test.input_bytes[input] + part - 1) / part,
+           end = (from + bytes - 1) / part + 1, next;
     for (size_t i = from / part; i < end; i = next + 1) {
         for (next = i; next < end && !c->drawn[input][next];) next++;
+        size_t ahead = next > i && next == end ? ahead_of(c, input, i, all, AHEAD / part) : next;
+        if (ahead > next) next = end = ahead;
         if (next > i && task_draw_part(&of, input, i * elements, (next - i) * elements,
                                        c->data[input] + i * part, err))
             return -1;

@@ -20,8 +20,8 @@ enum {
     ALONE = 2500000        /* thread-instructions: more is a wait, where the limit is reached */
 };
 
-/* A reserve that is smaller by this factor is not enough. */
-static const double SURE = 1.25;
+/* A reserve that is smaller by this factor is not enough: memory that is new at first makes it dearer. */
+static const double SURE = 2;
 
 /* ---- blocks ---- */
 

@@ -20,7 +20,7 @@ static inline double element_get(const Elements *e, int64_t i)
     uint16_t h;
     if (e->dtype == DTYPE_F32) {
         memcpy(&f, e->p + 4 * i, sizeof f);
-        return e->tf32 ? tf32_nearest((double)f) : (double)f;
+        return (double)(e->tf32 ? tf32_nearest_float(f) : f);
     }
     memcpy(&h, e->p + 2 * i, sizeof h);
     return (double)(e->dtype == DTYPE_F16 ? half_to_float(h) : bf16_to_float(h));

@@ -401,8 +401,10 @@ static int convolution_needs(const LibraryConvolution *c, const Ranges *need, do
     return 0;
 }
 
-static double convolve_at(const LibraryConvolution *c, const Elements *x, const Elements *weight,
-                          const Place *p, const Taps t[3])
+static inline __attribute__((always_inline)) double convolve(const LibraryConvolution *c,
+                                                             const Elements *x,
+                                                             const Elements *weight, const Place *p,
+                                                             const Taps t[3])
 {
     const LibrarySteps of_x = x_steps(c), of_weight = weight_steps(c);
     int64_t in = c->in / c->groups, group = p->out / (c->out / c->groups);
@@ -420,6 +422,16 @@ static double convolve_at(const LibraryConvolution *c, const Elements *x, const 
             }
     }
     return sum;
+}
+
+/* The usual types are constants to the compiler. */
+static double convolve_at(const LibraryConvolution *c, const Elements *x, const Elements *weight,
+                          const Place *p, const Taps t[3])
+{
+    if (x->dtype != DTYPE_F32) return convolve(c, x, weight, p, t);
+    const Elements x32 = {x->p, DTYPE_F32, 0}, of_x = {x->p, DTYPE_F32, 1},
+                   weight32 = {weight->p, DTYPE_F32, 0}, of_weight = {weight->p, DTYPE_F32, 1};
+    return x->tf32 ? convolve(c, &of_x, &of_weight, p, t) : convolve(c, &x32, &weight32, p, t);
 }
 
 static void compute_convolution(const DevMem *m, const LibraryConvolution *c, const Ranges *asked)

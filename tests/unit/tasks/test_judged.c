@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "tasks/derive/judged.h"
+#include "tasks/derive/measured_sizes.h"
 #include "tests/small_draft.h"
 
 /* y is the line, of rows of x. */
@@ -90,11 +91,43 @@ static void test_agrees(void **state)
     task_free(t);
 }
 
+/* Costly sizes are measured with fewer rows; the largest of more errors is a little larger. */
+static void test_many_rows(void **state)
+{
+    (void)state;
+    Task *t = small_task("y = aten.softmax.int(x, -1)");
+    Judged *j = judged_new();
+    const Workload few = {.role = ROLE_CHECK, .axis = {1 << 10, 48}},
+                   many = {.role = ROLE_CHECK, .axis = {1 << 21, 48}};
+    const TaskCase small = {t, &few, VARIANT_LARGE_ROWS, 0, 1},
+                   large = {t, &many, VARIANT_LARGE_ROWS, 0, 1};
+    double by = tolerance(j, &large).atol / tolerance(j, &small).atol;
+    assert_true(by >= 0.5 && by < 8);
+    judged_free(j);
+    task_free(t);
+}
+
+/* Sums keep their terms, and rows that are normalised need not. */
+static void test_measured_sizes(void **state)
+{
+    (void)state;
+    Task *t = small_task("y = aten.softmax.int(x, -1)");
+    MeasuredExtent own, at;
+    Workload w = {.role = ROLE_CHECK, .axis = {1 << 21, 4096}};
+    assert_int_equal(measured_sizes(&(MeasuredSizes){t, 1e6, 0, 0}, &w, &own, &at), 0);
+    assert_true(w.axis[1] == 4096 && w.axis[0] < 1 << 8 && at.flops <= 1e6 && own.flops > 1e9);
+    assert_int_equal(measured_sizes(&(MeasuredSizes){t, 1e3, 256, 0}, &w, &own, &at), 0);
+    assert_true(w.axis[1] == 256 && w.axis[0] == 4);
+    task_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drawn_sizes),
         cmocka_unit_test(test_agrees),
+        cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_measured_sizes),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
