@@ -225,7 +225,7 @@ __device__ __forceinline__ void convolve(const Convolution v, int rows, const fl
 #pragma unroll 1
     for (int k = 0; k < steps; k++) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
-        asm volatile("fence.proxy.async;" ::: "memory");
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncthreads();
         const unsigned from = base + stage * STAGE;
         const unsigned long long a = convolve_lines_at(from + down * CONVOLVE_LINE),

@@ -244,7 +244,7 @@ __device__ __forceinline__ void add_halves(float (&sum)[64], const half *a, cons
     }
     for (long long t = 0; t < tiles; t++) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
-        asm volatile("fence.proxy.async;" ::: "memory");
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncthreads();
         const long long next = t + STAGES - 1;
         if (next < tiles) {
@@ -476,51 +476,59 @@ template <typename T> struct HalfFactor {
 
 // Copies 8 elements, of which `inside` are the factor's; the others become zeros.
 template <typename T>
-__device__ __forceinline__ void half_copy(unsigned to, const T *from, long long inside, bool whole)
+__device__ __forceinline__ void half_copy(unsigned to, const T *from, int inside)
 {
-    const int n = inside < 0 ? 0 : inside > 8 ? 8 : (int)inside;
-    if (whole) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-                     "r"(2 * n));
-    } else {
-        unsigned v[4];
+    unsigned v[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const unsigned short *at = (const unsigned short *)from + 2 * i;
-            const unsigned low = 2 * i < n ? at[0] : 0, high = 2 * i + 1 < n ? at[1] : 0;
-            v[i] = high << 16 | low;
-        }
-        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v[0]), "r"(v[1]),
-                     "r"(v[2]), "r"(v[3])
-                     : "memory");
+    for (int i = 0; i < 4; i++) {
+        const unsigned short *at = (const unsigned short *)from + 2 * i;
+        const unsigned low = 2 * i < inside ? at[0] : 0, high = 2 * i + 1 < inside ? at[1] : 0;
+        v[i] = high << 16 | low;
     }
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v[0]), "r"(v[1]),
+                 "r"(v[2]), "r"(v[3])
+                 : "memory");
+}
+
+__device__ __forceinline__ int half_inside(long long n)
+{
+    return n < 0 ? 0 : n > 8 ? 8 : (int)n;
 }
 
 // Copies 64 terms of LINES lines. Of each 128 bytes the 16-byte pieces lie at their numbers xor the number of
-// these bytes.
+// these bytes. A thread has a piece of every 32nd.
 template <typename T, bool K, int LINES>
 __device__ __forceinline__ void half_fetch(unsigned to, const HalfFactor<T> &f, long long batch,
                                            long long line, long long k)
 {
+    enum { PIECES = LINES / 32 };
     const bool whole = ((f.step | f.next | (long long)((size_t)f.p / 2)) & 7) == 0;
-    const int x = threadIdx.x % 8, y = threadIdx.x / 8;
-    const unsigned place = to + y * HALF_LINE + ((x ^ (y & 7)) << 4);
-    const T *from = f.p + batch * f.next;
-    if (K) {
-        const long long left = f.depth - k - x * 8;
-        from += (line + y) * f.step + k + x * 8;
+    const int x = threadIdx.x % 8 * 8, y = threadIdx.x / 8;
+    const unsigned place = to + y * HALF_LINE + ((x / 8 ^ (y & 7)) << 4);
+    const T *from =
+        f.p + batch * f.next + (K ? (line + y) * f.step + k + x : (k + y) * f.step + line + x);
+    // How many elements of the piece are inside, and how many lines, or terms, from the first one on.
+    const long long left = K ? f.depth - k - x : f.lines - line - x;
+    const long long others = K ? f.lines - line - y : f.depth - k - y;
+    const long long step = 32 * f.step;
 #pragma unroll
-        for (int j = 0; j < LINES / 32; j++)
-            half_copy(place + j * 32 * HALF_LINE, from + j * 32 * f.step,
-                      line + y + 32 * j < f.lines ? left : 0, whole);
-    } else {
-        const long long left = f.lines - line - x * 8;
-        from += line + x * 8 + (k + y) * f.step;
-#pragma unroll
-        for (int j = 0; j < LINES / 32; j++)
-            half_copy(place + j / 2 * HALF_GROUP + j % 2 * 32 * HALF_LINE,
-                      from + j / 2 * 64 + j % 2 * 32 * f.step,
-                      k + y + j % 2 * 32 < f.depth ? left - j / 2 * 64 : 0, whole);
+    for (int j = 0; j < PIECES; j++) {
+        const unsigned at =
+            place + (K ? j * 32 * HALF_LINE : j / 2 * HALF_GROUP + j % 2 * 32 * HALF_LINE);
+        const T *piece = from + (K ? j * step : j / 2 * 64 + j % 2 * step);
+        const int n = half_inside(K ? left : left - j / 2 * 64),
+                  inside = (K ? 32 * j : j % 2 * 32) < others ? n : 0;
+        if (whole)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(piece),
+                         "r"(2 * inside));
+    }
+#pragma unroll 1
+    for (int j = 0; j < PIECES && !whole; j++) {
+        const unsigned at =
+            place + (K ? j * 32 * HALF_LINE : j / 2 * HALF_GROUP + j % 2 * 32 * HALF_LINE);
+        const int n = half_inside(K ? left : left - j / 2 * 64);
+        half_copy(at, from + (K ? j * step : j / 2 * 64 + j % 2 * step),
+                  (K ? 32 * j : j % 2 * 32) < others ? n : 0);
     }
 }
 
@@ -636,7 +644,7 @@ __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFa
 #pragma unroll 1
         for (int k = 0; k < steps; k++) {
             asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD - 1));
-            asm volatile("fence.proxy.async;" ::: "memory");
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             __syncthreads();
             const unsigned from = base + stage * STAGE;
             const unsigned long long x = half_lines_at<AK>(from + threadIdx.x / 128 * HALF_GROUP),

@@ -320,7 +320,7 @@ static int write_floats(ProductWriter *w)
 
 /* ---- half types ---- */
 
-/* Of product_half.cu; HALF_BLOCKS: blocks, each of which has a multiprocessor for itself. */
+/* Of product.cu. HALF_BLOCKS: each has a multiprocessor for itself. */
 enum {
     HALF_ROWS = 128,
     HALF_LINE = 128,
