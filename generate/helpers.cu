@@ -132,3 +132,34 @@ __device__ __forceinline__ A fold_columns(A v, F f, A *shared)
     __syncthreads();
     return v;
 }
+
+//@ scan
+// f over the values of the threads before this one, of T that share a row, and over all of them.
+template <int T, typename A, typename F>
+__device__ __forceinline__ A scan(A own, A start, F f, A *shared, A &all)
+{
+    constexpr int W = T < 32 ? T : 32;
+    const int lane = threadIdx.x % W, warp = threadIdx.x / 32;
+    A v = own;
+#pragma unroll
+    for (int d = 1; d < W; d *= 2) {
+        const A o = __shfl_up_sync(0xffffffffu, v, d, W);
+        if (lane >= d) v = f(o, v);
+    }
+    A before = __shfl_up_sync(0xffffffffu, v, 1, W);
+    if (lane == 0) before = start;
+    all = __shfl_sync(0xffffffffu, v, W - 1, W);
+    if (T <= 32) return before;
+    if (lane == 31) shared[warp] = v;
+    __syncthreads();
+    A above = start;
+    all = start;
+#pragma unroll
+    for (int w = 0; w < T / 32; w++) {
+        const A o = shared[w];
+        if (w < warp) above = f(above, o);
+        all = f(all, o);
+    }
+    __syncthreads();
+    return f(above, before);
+}

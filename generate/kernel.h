@@ -15,8 +15,9 @@ enum { KERNEL_STEPS = 192, KERNEL_ROOTS = 4, KERNEL_SIZES = 40, KERNEL_TENSORS =
  * depends; of a fold without those that it is over. */
 typedef struct {
     int node, arg[3], level;
-    int place;  /* it is a coordinate, of which axes of indices may be made */
-    int inside; /* the condition, by number, under which its elements are there; 0: always */
+    int place;   /* it is a coordinate, of which axes of indices may be made */
+    int scanned; /* it needs a scan */
+    int inside;  /* the condition, by number, under which its elements are there; 0: always */
     Index at;
     unsigned axes, over;
 } Step;
@@ -45,7 +46,8 @@ typedef struct {
         int node, step;
         Index at;
     } root[KERNEL_ROOTS];
-    unsigned rows; /* the axes of a row; the others are its columns */
+    int scan, backward; /* the axis of scans, and whether they run to its beginning; -1: none */
+    unsigned rows;      /* the axes of a row; the others are its columns */
     int has_folds;
     int n_sizes, n_tensors;
     struct {

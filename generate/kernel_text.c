@@ -13,13 +13,14 @@
 #include "generate/alone_text.h"
 #include "generate/estimate.h"
 #include "generate/fold_text.h"
+#include "generate/scan_text.h"
 #include "generate/writer.h"
 #include "ops/op_text.h"
 
 EMBED(generate_helpers, "generate/helpers.cu")
 
-static const char *const help_name[] = {"pack", "over",     "fold",    "fold_columns",
-                                        "peak", "exchange", "moments", "order"};
+static const char *const help_name[] = {"pack",     "over",    "fold",  "fold_columns", "peak",
+                                        "exchange", "moments", "order", "scan"};
 
 const char *writer_size(Writer *w, Size s)
 {
@@ -42,7 +43,7 @@ const char *writer_type(const Writer *w, int step)
 {
     const Node *x = node_of(w, step);
     if (w->k->step[step].place) return w->wide ? "long long" : "int";
-    if (x->kind == NODE_PAD) return text_type(x->dtype);
+    if (x->kind == NODE_PAD || x->kind == NODE_SCAN) return text_type(x->dtype);
     if (is_load(w, step)) return text_type(x->dtype);
     if (x->kind == NODE_FOLD || x->kind == NODE_COORD) return text_type(x->dtype);
     return x->dtype == DTYPE_B8 ? "bool" : x->type;
@@ -140,7 +141,7 @@ static void put_padded(Writer *w, int step)
     put_number(w, node_of(w, step)->number[0], writer_type(w, step));
 }
 
-static void put_step(Writer *w, int step, const char *indent)
+void writer_step(Writer *w, int step, const char *indent)
 {
     const Step *s = &w->k->step[step];
     buffer_printf(&w->body, "%sconst %s t%d = ", indent, writer_type(w, step), step);
@@ -160,8 +161,8 @@ static void put_step(Writer *w, int step, const char *indent)
     buffer_puts(&w->body, ";\n");
     for (int i = 0; i < w->k->axes.n && s->place; i++)
         if (w->k->bound[i] == step)
-            buffer_printf(&w->body, "%sconst %s j%d = min((unsigned)t%d, (unsigned)%s - 1u);\n",
-                          indent, writer_type(w, step), step, step,
+            buffer_printf(&w->body, "%sconst %s %s = min((unsigned)t%d, (unsigned)%s - 1u);\n",
+                          indent, writer_type(w, step), w->k->axes.name[i], step,
                           writer_size(w, w->k->axes.size[i]));
 }
 
@@ -170,7 +171,7 @@ void writer_row_steps(Writer *w, int level)
     for (int i = 0; i < w->k->n; i++) {
         if (in_columns(w, i) || is_fold(w, i) || w->defined[i] || w->k->step[i].level > level)
             continue;
-        put_step(w, i, "    ");
+        writer_step(w, i, "    ");
         w->defined[i] = 1;
     }
 }
@@ -180,7 +181,7 @@ const char *writer_ctype(const Writer *w, int step)
     return dtype_ctype(node_of(w, step)->dtype);
 }
 
-static void put_stores(Writer *w, const char *indent)
+void writer_stores(Writer *w, const char *indent)
 {
     for (int r = 0; r < w->k->n_roots; r++) {
         int step = w->k->root[r].step;
@@ -199,7 +200,7 @@ static void put_stores(Writer *w, const char *indent)
 }
 
 /* Reads the pack of a load into `to`. */
-static void put_fetch(Writer *w, int step, const char *to, const char *indent)
+void writer_fetch(Writer *w, int step, const char *to, const char *indent)
 {
     const char *tensor = kernel_tensor(w->k, w->k->step[step].node, 0);
     writer_help(w, HELP_PACK);
@@ -225,6 +226,18 @@ static const char *pack_place(const Writer *w, int step, Place from, char out[32
     return out;
 }
 
+void writer_vector_stores(Writer *w, const char *indent)
+{
+    for (int r = 0; r < w->k->n_roots; r++) {
+        if (!in_columns(w, w->k->root[r].step) || !writer_root_is_vector(w, r)) continue;
+        buffer_printf(&w->body, "%s*(Pack<%s, V> *)(%s + ", indent,
+                      dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype),
+                      kernel_tensor(w->k, w->k->root[r].node, 1));
+        writer_index(w, &w->k->root[r].at);
+        buffer_printf(&w->body, ") = y%d;\n", r);
+    }
+}
+
 /* The work on V elements that begin at `c`. */
 static void put_elements(Writer *w, const Pass *p, Place from, const char *indent)
 {
@@ -239,7 +252,7 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
         buffer_printf(&w->body, "%sPack<%s, V> p%d%s%s;\n", indent, writer_ctype(w, i), i,
                       at ? " = " : "", at ? at : "");
         snprintf(name_of, sizeof name_of, "p%d", i);
-        if (!at) put_fetch(w, i, name_of, indent);
+        if (!at) writer_fetch(w, i, name_of, indent);
     }
     for (int r = 0; r < w->k->n_roots && !p->level; r++)
         if (in_columns(w, w->k->root[r].step) && writer_root_is_vector(w, r)) {
@@ -258,20 +271,13 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
         buffer_printf(&w->body, "%s{\n%sconst int v = 0;\n%s(void)v;\n", indent, deeper, deeper);
     if (w->vec > 1) buffer_printf(&w->body, "%s(void)%s;\n", deeper, name);
     for (int i = 0; i < w->k->n; i++)
-        if (set[i] && in_columns(w, i) && !is_fold(w, i)) put_step(w, i, deeper);
+        if (set[i] && in_columns(w, i) && !is_fold(w, i)) writer_step(w, i, deeper);
     for (int i = 0; i < w->k->n && p->level; i++)
         if (writer_takes_part(w, p, i)) fold_put_element(w, i, from == IN_BATCH, deeper);
-    if (!p->level) put_stores(w, deeper);
+    if (!p->level) writer_stores(w, deeper);
     buffer_printf(&w->body, "%s}\n", indent);
     if (from != IN_BATCH) fold_put_taken(w, p, 1, indent);
-    for (int r = 0; r < w->k->n_roots && !p->level; r++) {
-        if (!in_columns(w, w->k->root[r].step) || !writer_root_is_vector(w, r)) continue;
-        buffer_printf(&w->body, "%s*(Pack<%s, V> *)(%s + ", indent,
-                      dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype),
-                      kernel_tensor(w->k, w->k->root[r].node, 1));
-        writer_index(w, &w->k->root[r].at);
-        buffer_printf(&w->body, ") = y%d;\n", r);
-    }
+    if (!p->level) writer_vector_stores(w, indent);
 }
 
 /* The axes of a flat number, the last of `mask` varying fastest. The axes of memory in C order come in the
@@ -369,7 +375,7 @@ static void put_strip(Writer *w, const Pass *p, const Strip *l, Place from, cons
     if (any) {
         put_strip_head(w, l, indent);
         for (int i = 0; i < w->k->n; i++)
-            if (set[i]) put_fetch(w, i, pack_place(w, i, from, place), deeper);
+            if (set[i]) writer_fetch(w, i, pack_place(w, i, from, place), deeper);
         buffer_printf(&w->body, "%s    }\n%s}\n", indent, indent);
     }
     if (from == IN_BATCH) fold_put_values(w, p, l->n, indent);
@@ -493,7 +499,9 @@ static void put_rows(Writer *w)
         writer_row_steps(w, level);
     }
     for (int r = 0; r < w->k->n_roots; r++) stores |= in_columns(w, w->k->root[r].step);
-    if (stores) {
+    if (w->k->scan >= 0) {
+        scan_put(w);
+    } else if (stores) {
         buffer_puts(&w->body, "    if (!inside) return;\n");
         writer_loop(w, &(Pass){0, 0});
     }
@@ -724,7 +732,7 @@ int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer 
         int at = 0;
         while (at < e->n_given && i != e->given[at]) at++;
         if (at == e->n_given)
-            put_step(&w, i, "        ");
+            writer_step(&w, i, "        ");
         else
             buffer_printf(&w.body, "        const %s t%d = sum%s;\n", writer_type(&w, i), i,
                           at ? "_2" : "");

@@ -15,6 +15,7 @@ typedef enum {
     NODE_VIEW,  /* element i of it is an element of another node, by strides */
     NODE_COORD, /* element i of it is i's coordinate along the dimension `axis`, an integer */
     NODE_PAD, /* coordinate c is arg[0]'s coordinate c - step[]; elements outside of it are number[0] */
+    NODE_SCAN,   /* `fold`, a sum or a product, of the elements up to each along `axis` */
     NODE_GATHER, /* elements of arg[0] along `axis` under the numbers in arg[1] */
     NODE_KEPT    /* a result of an op line: in memory, in C order */
 } NodeKind;
@@ -40,7 +41,7 @@ typedef struct {
                 * of this size; 0: one folds it */
     int pair; /* of a spread or an exponential sum: the mean, the largest one; of these: it; -1: none */
     int across; /* of a gathered one: arg[1]'s dimensions replace the axis; 0: all coordinates are its */
-    int axis;                       /* of a coordinate, and of a gathered one */
+    int axis;                       /* of a coordinate, a scan, a gathered one */
     Size step[OP_MAX_RANK], offset; /* of a view: in elements of arg[0] */
     int line;                       /* of a kept one: the graph's operator */
     int value;                      /* the graph's value with these contents; -1: none */

@@ -30,8 +30,26 @@ int node_point3(Nodes *n, const char *text, const int arg[3], Dtype dtype)
     return y;
 }
 
+/* A sum over elements that begin with zeros: zeros, and then the sum. */
+static int pad_scan(Nodes *n, int a, const Size *low, const Size *size)
+{
+    Node x = n->node[a];
+    for (int d = 0; d < x.rank; d++)
+        if (!size_same(size[d], size_plus(low[d], x.size[d])) ||
+            (d != x.axis && !size_is(low[d], 0)))
+            return -1;
+    x.arg[0] = node_pad(n, x.arg[0], low, size, 0);
+    memcpy(x.size, size, (size_t)x.rank * sizeof *size);
+    x.value = -1;
+    return node_add(n, &x);
+}
+
 int node_pad(Nodes *n, int a, const Size *low, const Size *size, double fill)
 {
+    if (n->node[a].kind == NODE_SCAN && n->node[a].fold == FOLD_SUM && fill == 0) {
+        int y = pad_scan(n, a, low, size);
+        if (y >= 0) return y;
+    }
     Node x = node_blank(NODE_PAD, n->node[a].dtype);
     x.arg[0] = a;
     x.rank = n->node[a].rank;
@@ -170,6 +188,31 @@ static int constant(Nodes *n, const NodeCall *c, Error *err)
     return 0;
 }
 
+/* ---- scans ---- */
+
+/* A scan of few long rows is left to the library, whose blocks share a row. */
+enum { SCAN_ROWS = 64, SCAN_LONG = 16384 };
+
+static int scanned(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    int a = node_operand(c, 0), dim;
+    const Dtype dtype = call->result[0].dtype;
+    if (a < 0 || !n->node[a].rank) return 1;
+    if (op_dim(call->arg[1].integer[0], n->node[a].rank, &dim, err)) return -1;
+    const int64_t length = n->node[a].size[dim].at[0], all = node_count(&n->node[a]).at[0];
+    if (all / (length ? length : 1) < SCAN_ROWS && length > SCAN_LONG) return 1;
+    int in = dtype_is_float(dtype) ? node_made(n, "a", a, -1) : node_cast(n, a, dtype);
+    Node x = node_blank(NODE_SCAN, n->node[in].dtype);
+    x.fold = strstr(call->op->name, "prod") ? FOLD_PROD : FOLD_SUM;
+    x.arg[0] = in;
+    x.axis = dim;
+    x.rank = n->node[a].rank;
+    memcpy(x.size, n->node[a].size, sizeof x.size);
+    c->result[0] = node_cast(n, node_add(n, &x), dtype);
+    return 0;
+}
+
 /* ---- by number ---- */
 
 static int embedded(Nodes *n, const NodeCall *c, Error *err)
@@ -273,7 +316,9 @@ int node_select(Nodes *n, const NodeCall *c, Error *err)
     static const struct {
         const char *name;
         int (*read)(Nodes *n, const NodeCall *c, Error *err);
-    } readers[] = {{"aten.cat.", joined},
+    } readers[] = {{"aten.cumsum.", scanned},
+                   {"aten.cumprod.", scanned},
+                   {"aten.cat.", joined},
                    {"aten.concat.", joined},
                    {"aten.stack.", joined},
                    {"aten.pad.", padded},

@@ -116,14 +116,14 @@ static void choose_axes(Writer *w)
     if (w->strip >= 0 && w->last >= 0 && walks(w, w->strip) <= walks(w, w->last)) w->strip = -1;
     if (w->strip >= 0 && k->axes.size[w->strip].at[0] < 8) w->strip = -1;
     Size columns = writer_product(w, w->columns);
-    w->alone = k->has_folds && w->part < 0 && size_constant(columns) &&
+    w->alone = k->has_folds && k->scan < 0 && w->part < 0 && size_constant(columns) &&
                columns.at[0] <= MOST_ALONE && writer_product(w, k->rows).at[0] >= FULL_GPU / 8;
     w->along = w->strip;
     for (int i = 0; i < k->axes.n; i++)
         if (w->along < 0 && k->rows >> i & 1 && size_is(k->root[0].at.by[i], 1)) w->along = i;
     w->alone = w->alone && w->along >= 0 && alone_fits(w);
     w->each = w->alone && k->axes.size[w->along].at[0] >= 8 && shares_taps(w) ? 4 : 1;
-    if (w->alone) w->strip = -1;
+    if (w->alone || k->scan >= 0) w->strip = -1;
 }
 
 /* Where nothing is folded and the last axis is long, a block takes a piece of it: places need no division,
@@ -187,20 +187,20 @@ static int is_late(const Writer *w, int step)
 }
 
 /* What a step needs, and itself. */
-static void close_over(const Writer *w, int step, unsigned char *set)
+void writer_close(const Writer *w, int step, unsigned char *set)
 {
     if (set[step]) return;
     set[step] = 1;
-    if (is_fold(w, step)) return;
+    if (is_fold(w, step) || writer_is_scan(w, step)) return;
     const Step *s = &w->k->step[step];
     const Condition *c = &w->k->condition[s->inside];
     unsigned all = index_axes(&s->at);
     for (int i = 0; i < 3; i++)
-        if (s->arg[i] >= 0) close_over(w, s->arg[i], set);
+        if (s->arg[i] >= 0) writer_close(w, s->arg[i], set);
     for (int i = 0; i < w->k->axes.n && has_place(w, step); i++)
-        if (all >> i & 1 && w->k->bound[i] >= 0) close_over(w, w->k->bound[i], set);
+        if (all >> i & 1 && w->k->bound[i] >= 0) writer_close(w, w->k->bound[i], set);
     for (int i = 0; i < c->n && writer_is_guarded(w, step); i++)
-        close_over(w, c->term[i].step, set);
+        writer_close(w, c->term[i].step, set);
 }
 
 int writer_takes_part(const Writer *w, const Pass *p, int step)
@@ -213,9 +213,9 @@ void writer_needed(const Writer *w, const Pass *p, unsigned char *set)
 {
     memset(set, 0, KERNEL_STEPS);
     for (int i = 0; i < w->k->n && p->level; i++)
-        if (writer_takes_part(w, p, i)) close_over(w, w->k->step[i].arg[0], set);
+        if (writer_takes_part(w, p, i)) writer_close(w, w->k->step[i].arg[0], set);
     for (int i = 0; i < w->k->n_roots && !p->level; i++)
-        if (in_columns(w, w->k->root[i].step)) close_over(w, w->k->root[i].step, set);
+        if (in_columns(w, w->k->root[i].step)) writer_close(w, w->k->root[i].step, set);
 }
 
 /* In how many passes over a row a step is read. */
@@ -286,6 +286,20 @@ static int most_kept(const Writer *w)
     return words ? most / words : 0;
 }
 
+/* Threads of a row that is scanned. Where its elements lie apart, no more than it takes to fill the GPU. */
+static void choose_scan(Writer *w)
+{
+    int64_t columns = timed_columns(w), rows = writer_product(w, w->k->rows).at[0];
+    int near = 0, lanes = 1;
+    for (int i = 0; i < w->k->n_roots; i++) near |= size_is(w->k->root[i].at.by[w->k->scan], 1);
+    while (lanes < STREAM_LANES && (int64_t)lanes * 2 * w->vec < columns &&
+           (near || rows * lanes < FULL_GPU / 4))
+        lanes *= 2;
+    w->lanes = choose(w, GENE_LANES, lanes, 1, MOST_LANES);
+    w->keep = 0;
+    memset(w->kept, 0, (size_t)w->k->n);
+}
+
 static void choose_lanes(Writer *w)
 {
     int64_t columns = timed_columns(w), rows = writer_product(w, w->k->rows).at[0];
@@ -342,7 +356,10 @@ void writer_schedule(Writer *w)
     choose_axes(w);
     choose_slices(w);
     choose_vector(w);
-    if (w->k->has_folds) choose_lanes(w);
+    if (w->k->scan >= 0)
+        choose_scan(w);
+    else if (w->k->has_folds)
+        choose_lanes(w);
     if (w->columns) choose_items(w);
     if (w->k->has_folds ? w->strip < 0 && w->lanes <= 32 : w->columns != 0)
         w->block = choose(w, GENE_BLOCK, BLOCK, 64, 1024);

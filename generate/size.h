@@ -38,9 +38,6 @@ void size_choose(const Derivation *v, Sizes *s, int axis, size_t first);
 /* The expression of a size over the task's axes: 0, or UNSUPPORTED. */
 int size_text(SizeTable *t, Size s, char out[SIZE_TEXT], Error *err);
 
-/* Fills t->odd. */
-void size_find_odd(SizeTable *t);
-
 /* Makes a sum one of the sizes that have an expression. */
 void size_know_sum(SizeTable *t, Size a, Size b);
 

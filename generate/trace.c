@@ -92,14 +92,20 @@ static Step step_of(const Kernel *k, int node, const Index *at)
 /* An axis whose number is a step's. */
 static int add_bound(Kernel *k, int step, Size size, Error *err)
 {
-    for (int i = 0; i < k->axes.n; i++)
+    int others = 0;
+    for (int i = 0; i < k->axes.n; i++) {
         if (k->bound[i] == step && size_same(k->axes.size[i], size)) return i;
+        others += k->bound[i] == step;
+    }
     if (k->axes.n == INDEX_AXES)
         return error_set(err, ERROR_UNSUPPORTED, "a kernel of more than %d axes", INDEX_AXES);
     k->axes.size[k->axes.n] = size;
     k->bound[k->axes.n] = step;
-    snprintf(k->axes.name[k->axes.n], sizeof k->axes.name[0], k->step[step].place ? "j%d" : "t%d",
-             step);
+    if (k->step[step].place && others)
+        snprintf(k->axes.name[k->axes.n], sizeof k->axes.name[0], "j%d_%d", step, others);
+    else
+        snprintf(k->axes.name[k->axes.n], sizeof k->axes.name[0],
+                 k->step[step].place ? "j%d" : "t%d", step);
     return k->axes.n++;
 }
 
@@ -180,6 +186,7 @@ static int trace_point(Kernel *k, int node, const Index *at, Error *err)
         const Step *a = &k->step[s.arg[i]];
         s.axes |= a->axes;
         if (a->level > s.level) s.level = a->level;
+        s.scanned |= a->scanned;
     }
     return add_step(k, &s, err);
 }
@@ -463,12 +470,18 @@ static int64_t other_rows(const Nodes *n, int node, Size n_rows, int depth)
     return found;
 }
 
+static int without_views(const Nodes *n, int node)
+{
+    while (n->node[node].kind == NODE_VIEW && !n->node[node].stored) node = n->node[node].arg[0];
+    return node;
+}
+
 /* What a fold is over lies in memory first where folds of other rows are in it and it is hardly larger than
  * their results. Returns -1 where it does not. */
 static int body_to_store(const Nodes *n, int body, Size n_rows)
 {
     enum { HARDLY = 4 };
-    while (n->node[body].kind == NODE_VIEW && !n->node[body].stored) body = n->node[body].arg[0];
+    body = without_views(n, body);
     const Node *x = &n->node[body];
     if (x->kind != NODE_POINT || x->stored) return -1;
     int64_t inner = other_rows(n, body, n_rows, 0);
@@ -506,6 +519,7 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     if (fold_place(k, &f, &place, &to, &over, err)) return -1;
     int body = trace(k, f.arg[0], &to, err);
     if (body < 0) return -1;
+    if (k->step[body].scanned) return want(k, without_views(k->nodes, f.arg[0]));
     Step s = step_of(k, node, at);
     s.arg[0] = body;
     s.level = k->step[body].level + 1;
@@ -582,7 +596,55 @@ static int trace_pad(Kernel *k, int node, const Index *at, Error *err)
     s.axes |= k->step[body].axes;
     if (k->step[body].level > s.level) s.level = k->step[body].level;
     s.arg[0] = body;
+    s.scanned = k->step[body].scanned;
     k->inside = outer;
+    return add_step(k, &s, err);
+}
+
+/* The axis along which a scan's coordinate walks, in steps of 1 or, backward, of -1; -1: none. */
+static int scan_axis(const Kernel *k, const Node *x, const Index *c, int *backward)
+{
+    const Index *own = &c[x->axis];
+    const Size n = x->size[x->axis];
+    unsigned axes = index_axes(own);
+    for (int i = 0; i < k->axes.n; i++) {
+        if (axes != 1u << i || *own->text || k->bound[i] >= 0 || !size_same(k->axes.size[i], n))
+            continue;
+        *backward = size_is(own->by[i], -1);
+        if (*backward ? size_same(own->plus, size_plus(n, size_number(-1)))
+                      : size_is(own->by[i], 1) && size_is(own->plus, 0))
+            return i;
+    }
+    return -1;
+}
+
+/* A scan is computed where every loop is one over its elements. */
+static int trace_scan(Kernel *k, int node, const Index *at, Error *err)
+{
+    Index c[OP_MAX_RANK];
+    const Node x = k->nodes->node[node];
+    int backward = 0, axis;
+    if (coordinates(k, &x, at, c, err)) return -1;
+    axis = scan_axis(k, &x, c, &backward);
+    unsigned all = index_axes(at), rows = axis < 0 ? 0 : all & ~(1u << axis), loops = 0;
+    for (int i = 0; i < k->axes.n; i++)
+        if (k->bound[i] < 0 && !size_is(k->axes.size[i], 1)) loops |= 1u << i;
+    if (axis < 0 || k->inside || *at->text || is_bound(k, at) || loops & ~all ||
+        !size_same(product(&k->axes, all), node_count(&x)) || (k->has_folds && k->rows != rows) ||
+        (k->scan >= 0 && (k->scan != axis || k->backward != backward)))
+        return is_root(k, node) ? error_set(err, ERROR_UNSUPPORTED, "a scan along no loop")
+                                : want(k, node);
+    k->scan = axis;
+    k->backward = backward;
+    k->has_folds = 1;
+    k->rows = rows;
+    int body = trace(k, x.arg[0], at, err);
+    if (body < 0) return -1;
+    if (k->step[body].scanned) return want(k, without_views(k->nodes, x.arg[0]));
+    Step s = step_of(k, node, at);
+    s.arg[0] = body;
+    s.level = k->step[body].level;
+    s.scanned = 1;
     return add_step(k, &s, err);
 }
 
@@ -623,6 +685,7 @@ static int trace(Kernel *k, int node, const Index *at, Error *err)
         const Node copy = *x;
         return trace_view(k, &copy, at, err);
     }
+    case NODE_SCAN: return trace_scan(k, node, at, err);
     case NODE_PAD: return trace_pad(k, node, at, err);
     case NODE_GATHER: return trace_gather(k, node, at, err);
     case NODE_COORD: return trace_coordinate(k, node, at, err);
@@ -656,7 +719,7 @@ int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err)
 {
     memset(k, 0, sizeof *k);
     k->nodes = nodes;
-    k->wanted = -1;
+    k->wanted = k->scan = -1;
     k->n_conditions = 1;
     memset(k->bound, -1, sizeof k->bound);
     k->scope = (IndexScope){&k->axes, k, kernel_size};

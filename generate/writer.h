@@ -47,6 +47,11 @@ static inline int is_fold(const Writer *w, int step)
     return node_of(w, step)->kind == NODE_FOLD && w->k->step[step].arg[0] >= 0;
 }
 
+static inline int writer_is_scan(const Writer *w, int step)
+{
+    return node_of(w, step)->kind == NODE_SCAN && w->k->step[step].arg[0] >= 0;
+}
+
 static inline int in_columns(const Writer *w, int step)
 {
     return (w->k->step[step].axes & w->columns) != 0;
@@ -62,7 +67,8 @@ typedef enum {
     HELP_PEAK,
     HELP_EXCHANGE,
     HELP_MOMENTS,
-    HELP_ORDER
+    HELP_ORDER,
+    HELP_SCAN,
 } Help;
 void writer_help(Writer *w, int which); /* puts a function of helpers.cu into the source, once */
 const char *writer_type(const Writer *w, int step);
@@ -85,10 +91,17 @@ typedef struct {
     unsigned over;
 } Pass;
 int writer_takes_part(const Writer *w, const Pass *p, int step);
+/* Sets set[i] for each step that a step needs, on the way to folds and scans, and for itself. */
+void writer_close(const Writer *w, int step, unsigned char *set);
 /* Sets set[i] for each step that the pass computes. */
 void writer_needed(const Writer *w, const Pass *p, unsigned char *set);
 
 void writer_loop(Writer *w, const Pass *p); /* the text of a pass over a row */
+void writer_fetch(Writer *w, int step, const char *to, const char *indent); /* a load's pack */
+void writer_step(Writer *w, int step, const char *indent);
+/* The results of one element, and of a vector. */
+void writer_stores(Writer *w, const char *indent);
+void writer_vector_stores(Writer *w, const char *indent);
 
 Size writer_product(const Writer *w, unsigned axes);
 /* Vectors in which a load, or a result, is read or written. */

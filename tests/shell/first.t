@@ -1,11 +1,12 @@
 #!/bin/bash
-# The generator's first candidates are right: pointwise, over rows and over columns, split sums, views, casts,
-# products, also of half types.
+# The generator's first candidates are right: pointwise, over rows and over columns, split sums, scans,
+# views, casts, products, also of half types.
 # TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
 cd "$tmp" || exit 1
-for t in gate_norm_silu_bf16 clamp_colsum leaky_l1 scale_bias_flip hswish_gate_f16 mm_tanh; do
+for t in gate_norm_silu_bf16 clamp_colsum leaky_l1 scale_bias_flip hswish_gate_f16 mm_tanh \
+  k1_93_masked_cumsum; do
   "$BUILD/bin/quern-kernel" --task $t >$t.cu &&
     "$BUILD/bin/quern-eval" --task $t --device sim:h100 $t.cu >out 2>&1
   ok $? "$t: $(sed -n 's/^ *score *//p' out)"
@@ -49,6 +50,7 @@ while read -r t schedule; do
 done <<'EOF'
 gate_norm_silu_bf16 //@ schedule part_6 store=yes
 clamp_colsum //@ schedule y split=64 lanes=32; //@ schedule y_parts lanes=4
+k1_92_cumsum_exclusive //@ schedule cat vec=2 lanes=32 block=64
 scale_bias_flip //@ schedule y vec=2 block=64 items=4
 linear_silu_rowmul //@ schedule h route=rows
 EOF
