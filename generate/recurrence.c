@@ -3,16 +3,17 @@
 
 #include <math.h>
 
-/* Units and threads of a block, blocks of a cluster: see recurrence.cu. */
-enum {
-    BLOCK_UNITS = 32,
-    MOST_BLOCKS = 8,
-    ROUND = 128 /* weights of a row in a warp's registers */
-};
+/* Of recurrence.cu. ROUND: weights of a row that the lanes of a warp have four of. */
+enum { FEW_UNITS = 256, MOST_BLOCKS = 8, ROUND = 128 };
 
 static int is_known(const Recurrent *a, const Recurrent *b)
 {
     return a->hidden == b->hidden && a->layers == b->layers && a->directions == b->directions;
+}
+
+int recurrence_units(const Recurrence *r)
+{
+    return r->call.gates == 1 && r->hidden > FEW_UNITS ? 64 : 32;
 }
 
 int recurrence_read(const Nodes *n, int node, Recurrence *out)
@@ -28,7 +29,7 @@ int recurrence_read(const Nodes *n, int node, Recurrence *out)
         out->steps.at[k] = at.steps, out->batch.at[k] = at.batch;
     }
     out->hidden = (int)out->call.hidden;
-    return out->call.hidden <= BLOCK_UNITS * MOST_BLOCKS;
+    return out->call.hidden <= MOST_BLOCKS * recurrence_units(out);
 }
 
 /* Microseconds of a step. A library's kernels take LIBRARY for each cell (2026-11-29, H200, cuDNN: 6.5 to 8

@@ -22,11 +22,14 @@ __device__ __forceinline__ float recurrent_tanh(float x)
     return y;
 }
 
-__device__ __forceinline__ void recurrent_barrier()
+__device__ __forceinline__ void recurrent_arrive()
 {
-    asm volatile("barrier.cluster.arrive.release.aligned;\n\t"
-                 "barrier.cluster.wait.acquire.aligned;" ::
-                     : "memory");
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void recurrent_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 // The address of a block's own variable in another block of the cluster.
@@ -75,7 +78,7 @@ enum { CELL_TANH, CELL_RELU, CELL_GRU, CELL_LSTM };
 // The sizes of a kernel. A block has BLOCK_UNITS units, and a warp UNITS of them with all of their gates, for
 // ROWS rows of the batch at a time. SAME lanes end with the same numbers of a unit and a row.
 template <int KIND, int N, int ROWS> struct RecurrentSizes {
-    static constexpr int UNITS = 4, BLOCK_UNITS = 8 * UNITS,
+    static constexpr int UNITS = KIND < CELL_GRU && N > 256 ? 8 : 4, BLOCK_UNITS = 8 * UNITS,
                          BLOCKS = (N + BLOCK_UNITS - 1) / BLOCK_UNITS, CHUNKS = (N + 127) / 128,
                          WIDTH = CHUNKS * 128,
                          GATES = KIND == CELL_LSTM  ? 4
@@ -215,8 +218,10 @@ __device__ __forceinline__ void recurrent(const RecurrentCell &cell, const Recur
 #pragma unroll
         for (int g = 0; g < Z::GATES; g++) input[i][g] = has[i] ? gates[i][g * N] : 0.f;
     }
-    recurrent_barrier();
+    recurrent_arrive();
+    recurrent_wait();
     for (int t = 0; t < layer.steps; t++) {
+        float h[TILES];
 #pragma unroll
         for (int i = 0; i < TILES; i++) {
             float x[Z::GATES], sum[ROWS * Z::UNITS][Z::GATES] = {};
@@ -227,17 +232,21 @@ __device__ __forceinline__ void recurrent(const RecurrentCell &cell, const Recur
                 if (t + 1 < layer.steps && has[i]) input[i][g] = gates[i][g * N];
             }
             recurrent_sums<ROWS>(weight, &state[t % 2][i * ROWS], row, sum);
-            const float h = recurrent_unit<KIND>(x, sum[0], bias[Z::GATES - 1], own[i]);
+            h[i] = recurrent_unit<KIND>(x, sum[0], bias[Z::GATES - 1], own[i]);
             if (is_unit)
                 recurrent_share<Z::BLOCKS, Z::SAME>(&state[0][i * ROWS + row][unit], to[i],
-                                                    t % 2 ? 0 : sizeof state[0], part, h);
-            if ((YIELDS & 1) && has[i] && !part) *y[i] = h;
+                                                    t % 2 ? 0 : sizeof state[0], part, h[i]);
+        }
+        recurrent_arrive();
+#pragma unroll
+        for (int i = 0; i < TILES; i++) {
+            if ((YIELDS & 1) && has[i] && !part) *y[i] = h[i];
             y[i] += step * layer.across;
             if (t + 1 < layer.steps || !has[i] || part) continue;
             const long long at = (long long)(base + i * ROWS + row) * N + unit;
-            if (YIELDS & 2) layer.h[at] = h;
+            if (YIELDS & 2) layer.h[at] = h[i];
             if (YIELDS & 4) layer.c[at] = own[i];
         }
-        recurrent_barrier();
+        recurrent_wait();
     }
 }

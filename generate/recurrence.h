@@ -13,6 +13,8 @@ typedef struct {
     int hidden; /* units of a layer, a number */
 } Recurrence;
 
+/* Units of a block: one gate leaves room for the weights of more. */
+int recurrence_units(const Recurrence *r);
 /* 1: a kept node is a result of recurrent layers that kernels can compute. */
 int recurrence_read(const Nodes *n, int node, Recurrence *out);
 /* 1: the schedule has kernels for them; by default where these are faster, by the timed sizes. */

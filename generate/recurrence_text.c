@@ -8,7 +8,7 @@
 
 EMBED(generate_recurrence, "generate/recurrence.cu")
 
-enum { HELP_RECURRENT = 31, BLOCK_UNITS = 32, THREADS = 256 };
+enum { HELP_RECURRENT = 31, THREADS = 256 };
 enum { YIELDS_Y = 1, YIELDS_H = 2, YIELDS_C = 4 };
 
 typedef struct {
@@ -18,6 +18,11 @@ typedef struct {
     char steps[SIZE_TEXT], batch[SIZE_TEXT];
     int n_lines;
 } RecurrenceWriter;
+
+static int blocks_of(const Recurrence *r)
+{
+    return (r->hidden + recurrence_units(r) - 1) / recurrence_units(r);
+}
 
 /* What a layer writes. The last one's y may not be needed. */
 static int yields_of(const RecurrenceWriter *w, int layer)
@@ -55,7 +60,7 @@ static void put_kernel(const RecurrenceWriter *w, const char *name, int yields)
 {
     static const char *const kinds[] = {"CELL_TANH", "CELL_RELU", "CELL_GRU", "CELL_LSTM"};
     const Recurrent *c = &w->r->call;
-    const int rows = recurrence_rows(w->r), blocks = (w->r->hidden + BLOCK_UNITS - 1) / BLOCK_UNITS;
+    const int rows = recurrence_rows(w->r), blocks = blocks_of(w->r);
     Buffer *b = w->t->source;
     buffer_printf(
         b, "extern \"C\" __global__ void __cluster_dims__(%d, 1, 1) __launch_bounds__(%d) %s(",
@@ -113,7 +118,7 @@ static void put_launch(const RecurrenceWriter *w, const char *kernel, int layer,
 {
     const Recurrent *c = &w->r->call;
     const char *const *name = w->names->tensor, *const *result = w->names->result;
-    const int yields = yields_of(w, layer), blocks = (w->r->hidden + BLOCK_UNITS - 1) / BLOCK_UNITS;
+    const int yields = yields_of(w, layer), blocks = blocks_of(w->r);
     Buffer *p = w->t->plan;
     buffer_printf(p, "//@ launch %s<<<dim3(ceil_div(%s, %d) * %d, %d), %d>>>(", kernel, w->batch,
                   recurrence_rows(w->r), blocks, c->directions, THREADS);
