@@ -32,10 +32,11 @@ int recurrence_read(const Nodes *n, int node, Recurrence *out)
     return out->call.hidden <= MOST_BLOCKS * recurrence_units(out);
 }
 
-/* Microseconds of a step. A library's kernels take LIBRARY for each cell (2026-11-29, H200, cuDNN: 6.5 to 8
- * of an LSTM, 8 to 12 of a GRU), or as long as FLOPS a second. A cluster takes BARRIER, and ROW for each row
- * and gate of 128 weights. */
-static const double library_us = 7, flops = 3e7, barrier_us = 0.4, row_us = 0.05, enough = 0.75;
+/* Microseconds (2026-11-29, H200 and sim:h100). A step of a cell takes a library's kernels LIBRARY, and its
+ * products at FLOPS of a microsecond. A step of a cluster takes BARRIER, and ROW for each row and gate of 128
+ * weights; a layer SETUP, until the weights are in registers, and INPUTS for each product of the inputs. */
+static const double library_us = 5, flops = 1.5e7, barrier_us = 0.4, row_us = 0.08, setup_us = 6,
+                    inputs_us = 4, enough = 0.6;
 enum { CLUSTERS = 16 /* that a GPU runs at once */, MOST_ROWS = 8 };
 
 /* Rows of the batch that a cluster has. */
@@ -54,26 +55,27 @@ double recurrence_us(const Recurrence *r)
     const double clusters = c->directions * ceil((double)r->batch.at[0] / rows),
                  rounds = ceil((double)r->hidden / ROUND),
                  step = barrier_us + row_us * rows * c->gates * rounds;
-    return ceil(clusters / CLUSTERS) * c->layers * (double)r->steps.at[0] * step;
+    return ceil(clusters / CLUSTERS) * c->layers * (setup_us + (double)r->steps.at[0] * step);
 }
 
 static double library_time(const Recurrence *r)
 {
     const Recurrent *c = &r->call;
     const double products = 2. * c->gates * r->hidden * r->hidden * (double)r->batch.at[0] / flops;
-    return c->layers * c->directions * (double)r->steps.at[0] * fmax(library_us, products);
+    return c->layers * c->directions * (double)r->steps.at[0] * (library_us + products);
 }
 
 int recurrence_choose(const Nodes *n, const Recurrence *r)
 {
     char key[GRAPH_NAME];
+    const double inputs = inputs_us * r->call.layers * r->call.directions,
+                 own = recurrence_us(r) + inputs;
     int node = 0;
     while (n->node[node].kind != NODE_KEPT || n->node[node].line != r->line) node++;
     node_key(n, node, key);
-    return genes_choose(n->genes, key,
-                        &(GenePoint){.gene = GENE_LAYERS,
-                                     .by_default = recurrence_us(r) < enough * library_time(r),
-                                     .most = 1});
+    return genes_choose(
+        n->genes, key,
+        &(GenePoint){.gene = GENE_LAYERS, .by_default = own < enough * library_time(r), .most = 1});
 }
 
 int recurrence_multiplies(const Recurrence *r, int tensor)

@@ -512,11 +512,27 @@ static int difference(SizeTable *t, Size s, char *out)
     return 0;
 }
 
+/* A product of such a difference: where the last row begins. */
+static int last_row(SizeTable *t, Size s, char *out)
+{
+    char less[SIZE_TEXT];
+    int64_t common = 0;
+    for (int k = 0; k < SIZE_BINDINGS; k++)
+        for (int64_t a = llabs(s.at[k]), rest; a; a = rest) rest = common % a, common = a;
+    if (common > 1 && difference(t, size_over(s, size_number(common)), less))
+        return snprintf(out, SIZE_TEXT, "%s * %lld", less, (long long)common) < SIZE_TEXT;
+    for (int i = 0; i < t->n_known; i++)
+        if (size_divides(t->known[i].size, s) &&
+            difference(t, size_over(s, t->known[i].size), less))
+            return snprintf(out, SIZE_TEXT, "%s * (%s)", less, t->known[i].text) < SIZE_TEXT;
+    return 0;
+}
+
 int size_text(SizeTable *t, Size s, char out[SIZE_TEXT], Error *err)
 {
     out[0] = 0;
     if (factors(t, s, 0, 8, out)) return 0;
-    if (quotient(t, s, out) || difference(t, s, out)) return 0;
+    if (quotient(t, s, out) || difference(t, s, out) || last_row(t, s, out)) return 0;
     return error_set(err, ERROR_UNSUPPORTED, "no expression is found for a size of %lld",
                      (long long)s.at[0]);
 }

@@ -90,6 +90,21 @@ static void test_axes_that_are_tied_are_no_numbers(void **state)
     task_free(t);
 }
 
+static void test_the_last_row_has_an_expression(void **state)
+{
+    static const char *const lines[] = {"s = aten.select.int(x, 0, -1)", "y = aten.relu(s)"};
+    Small s = {.axes = {{"rows", NULL, 24}}, .inputs = {tensor("x", DTYPE_F32, "rows", "40")}};
+    Generated g;
+    Error err;
+    (void)state;
+    small(&s, lines, 2, 1, 1);
+    Task *t = derived(&s.d);
+    if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
+    if (g.n_kernels != 1 || !strstr(g.source, "(rows - 1) * 40")) fail_msg("%s", g.source);
+    free(g.source);
+    task_free(t);
+}
+
 /* The timed sizes of the task have three channels, and three features of a group. */
 static void test_a_part_of_an_axis_is_no_other_axis(void **state)
 {
@@ -184,6 +199,7 @@ int main(void)
         cmocka_unit_test(test_graphs_become_few_kernels),
         cmocka_unit_test(test_a_task_without_a_graph_is_refused),
         cmocka_unit_test(test_axes_that_are_tied_are_no_numbers),
+        cmocka_unit_test(test_the_last_row_has_an_expression),
         cmocka_unit_test(test_a_part_of_an_axis_is_no_other_axis),
         cmocka_unit_test(test_a_slice_that_may_be_shorter_stays_an_op_line),
         cmocka_unit_test(test_what_stays_an_op_line_writes_into_no_tensor),
