@@ -11,7 +11,7 @@
 
 EMBED(generate_attended, "generate/attended.cu")
 
-enum { HELP_ATTENTION = 30, PACKERS = 256, PIECE = ATTENTION_TILE * 64 };
+enum { HELP_ATTENTION = 30, PACKERS = 256, SHARED_MOST = 228 * 1024, PIECE = ATTENTION_TILE * 64 };
 
 static const char *const side_names[ATTENDS] = {"queries", "keys", "values"};
 
@@ -114,7 +114,7 @@ static int put_pack_plan(AttentionWriter *w, AttendedSide x, int number)
     const char *name = side_names[x];
     buffer_printf(p, "//@ buffer %s packed_%s_%d[(%s) * ceil_div(%s, %d) * %s]\n", w->halves, name,
                   w->t->number, batch, lines, ATTENTION_TILE, of_tile);
-    buffer_printf(p, "//@ buffer float2 factors_%s_%d[(%s) * ceil_div(%s, %d)]\n", name,
+    buffer_printf(p, "//@ buffer float factors_%s_%d[(%s) * ceil_div(%s, %d)]\n", name,
                   w->t->number, batch, lines, ATTENTION_TILE);
     buffer_printf(p, "//@ launch pack_%s_%d<<<(%s) * ceil_div(%s, %d), %d>>>(", name, number, batch,
                   lines, ATTENTION_TILE, PACKERS);
@@ -153,7 +153,7 @@ static int put_pack(const AttentionWriter *main, AttendedSide x)
     buffer_printf(
         &source,
         "extern \"C\" __global__ void __launch_bounds__(%d) pack_%s_@(%s, %s *__restrict__ "
-        "parts, float2 *__restrict__ factors)\n{\n%s}\n\n",
+        "parts, float *__restrict__ factors)\n{\n%s}\n\n",
         PACKERS, side_names[x], types.data, w.halves, w.body.data);
     const int rc = w.failed ? -1 : put_pack_plan(&w, x, kernel_put_source(w.t, source.data));
     buffer_release(&w.body);
@@ -182,16 +182,22 @@ static void put_packed(AttentionWriter *w, AttendedSide x, const char *width)
 
 static void put_value(AttentionWriter *w, int step, const char *rows)
 {
+    char between[160], factor[48] = "";
+    if (w->a->alpha != 1) snprintf(factor, sizeof factor, " * (float)%.17g", w->a->alpha);
+    snprintf(between, sizeof between,
+             "        return [=](int column, float total) {\n        const float sum = total%s;\n",
+             factor);
     buffer_printf(&w->body,
-                  "    const auto value = [&](long long row, long long column, float total) {\n"
-                  "        const long long line = batch * %s + row;\n"
-                  "        const float sum = total",
+                  "    const auto value = [&](int row) {\n"
+                  "        const long long line = batch * %s + row;\n",
                   rows);
-    if (w->a->alpha != 1) buffer_printf(&w->body, " * (float)%.17g", w->a->alpha);
-    buffer_puts(&w->body, ";\n");
-    KernelElement e = {.n_given = 1, .given = {step}, .width = w->a->keys};
+    KernelElement e = {.n_given = 1,
+                       .given = {step},
+                       .width = w->a->keys,
+                       .between = between,
+                       .is_small = !is_wide(w->a, w->k)};
     if (kernel_put_element(w->k, w->t, &e, &w->body, w->err)) w->failed = 1;
-    buffer_puts(&w->body, "    };\n");
+    buffer_puts(&w->body, "        };\n    };\n");
 }
 
 /* Stores two neighbouring results. */
@@ -232,7 +238,7 @@ static void put_body(AttentionWriter *w, int step)
                   "    const long long tiles = (%s + %d) / %d, pieces = (%s + %d) / %d;\n"
                   "    const long long piece = blockIdx.x %% pieces, batch = blockIdx.x / pieces / "
                   "tiles;\n"
-                  "    const long long tile = tiles - 1 - blockIdx.x / pieces %% tiles;\n",
+                  "    const int tile = (int)(tiles - 1 - blockIdx.x / pieces %% tiles);\n",
                   rows, down - 1, down, width, w->wide - 1, w->wide);
     for (int x = 0; x < ATTENDS; x++) put_packed(w, x, width);
     put_value(w, step, rows);
@@ -240,7 +246,7 @@ static void put_body(AttentionWriter *w, int step)
     if (a->causal)
         buffer_printf(&w->body,
                       "    const long long seen = (tile + 1) * %d + %lldLL;\n"
-                      "    const long long end = seen < 0 ? 0 : seen < %s ? seen : %s;\n",
+                      "    const int end = seen < 0 ? 0 : seen < %s ? (int)seen : %s;\n",
                       down, (long long)a->diagonal, keys, keys);
     buffer_puts(&w->body, "    ");
     put_shape(w, &w->body);
@@ -253,8 +259,26 @@ static void put_kernel_parameters(const AttentionWriter *w, Buffer *to)
 {
     for (int x = 0; x < ATTENDS; x++)
         buffer_printf(to,
-                      ", const %s *__restrict__ packed_%s, const float2 *__restrict__ factors_%s",
+                      ", const %s *__restrict__ packed_%s, const float *__restrict__ factors_%s",
                       w->halves, side_names[x], side_names[x]);
+}
+
+static int shared_of(const AttentionWriter *w)
+{
+    const int piece = w->parts * PIECE * 2, deep = chunks(16 * w->steps) * piece,
+              across = chunks(w->wide) * piece;
+    return w->shape.groups * deep + w->shape.stages * (deep + across) + 1024;
+}
+
+/* Blocks that a multiprocessor has to hold: so many as fit, where a thread's results leave registers. */
+static int blocks_of(const AttentionWriter *w)
+{
+    const int fit = SHARED_MOST / (shared_of(w) + 1024), warps = 4 * w->shape.groups,
+              most = (w->wide <= 64    ? 16
+                      : w->wide <= 128 ? 12
+                                       : 8) /
+                     warps;
+    return most < 1 || fit < 1 ? 1 : most < fit ? most : fit;
 }
 
 static int put_launch(AttentionWriter *w, int number)
@@ -302,8 +326,8 @@ int attention_write(const Attended *a, Kernel *k, int step, KernelText *t, Error
     for (int x = 0; x < ATTENDS && !w.failed; x++)
         if (put_pack(&w, x)) w.failed = 1;
     buffer_printf(&source,
-                  "extern \"C\" __global__ void __launch_bounds__(%d) kernel_@(%s)\n{\n%s}\n\n",
-                  128 * w.shape.groups, types.data, w.body.data);
+                  "extern \"C\" __global__ void __launch_bounds__(%d, %d) kernel_@(%s)\n{\n%s}\n\n",
+                  128 * w.shape.groups, blocks_of(&w), types.data, w.body.data);
     if (!w.failed && put_launch(&w, kernel_put_source(t, source.data))) w.failed = 1;
     buffer_release(&w.body);
     buffer_release(&types);

@@ -98,10 +98,13 @@ int kernel_put_source(KernelText *t, const char *text);
 
 /* For kernels whose loops are written elsewhere: what they do with one element, whose flat place in the first
  * result is line * width + column. given: the steps that the text has as `sum` and `sum_2`; width: an axis
- * begins there. Statements that end in a return of the result. */
+ * begins there. Statements that end in a return of the result. between: a text behind what depends on the
+ * line alone; is_small: places have 32 bits. */
 typedef struct {
     int n_given, given[2];
     Size width;
+    const char *between;
+    int is_small;
 } KernelElement;
 int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer *out, Error *err);
 /* Parameters, with their types or by name, and what the plan passes. wide: sizes of 64 bits. */

@@ -718,6 +718,7 @@ int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer 
 {
     unsigned char kept[KERNEL_STEPS] = {0}, defined[KERNEL_STEPS] = {0};
     unsigned lines = 0, columns = 0;
+    const char *type = e->is_small ? "int" : "long long";
     Writer w = {.k = k, .t = t, .err = err, .kept = kept, .defined = defined, .lanes = 1};
     w.vec = 1, w.last = w.strip = w.part = -1;
     buffer_init(&w.body, 1 << 20);
@@ -726,8 +727,9 @@ int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer 
     for (int i = 0; i < k->axes.n; i++)
         if (k->bound[i] < 0)
             *(size_divides(e->width, k->root[0].at.by[i]) ? &lines : &columns) |= 1u << i;
-    writer_axes(&w, lines, "line", "long long", "        ");
-    writer_axes(&w, columns, "column", "long long", "        ");
+    writer_axes(&w, lines, "line", type, "        ");
+    if (e->between) buffer_puts(&w.body, e->between);
+    writer_axes(&w, columns, "column", type, "        ");
     for (int i = 0; i < k->n; i++) {
         int at = 0;
         while (at < e->n_given && i != e->given[at]) at++;

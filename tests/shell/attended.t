@@ -10,7 +10,8 @@ cd "$tmp" || exit 1
 ok $? "grouped_causal: $(sed -n 's/^ *score *//p' out)"
 while read -r name change; do
   sed "$change" own.cu >$name.cu
-  ! cmp -s own.cu $name.cu && ! "$BUILD/bin/quern-eval" --task grouped_causal --device sim:h100 $name.cu >out 2>&1 &&
+  ! cmp -s own.cu $name.cu &&
+    ! "$BUILD/bin/quern-eval" --task grouped_causal --device sim:h100 $name.cu >out 2>&1 &&
     grep -q ': wrong_result$' out
   ok $? "$name is refused"
 done <<'EOF'
