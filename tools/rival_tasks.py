@@ -14,7 +14,7 @@ ZERO = torch.tensor(0.0)
 
 
 def export_module(name):
-    """plan or torch_op of the exported packages, which run the lines of a graph."""
+    """plan or graph of the exported packages, which run the lines of a graph."""
     if "quern_export" not in sys.modules:
         package = types.ModuleType("quern_export")
         package.__path__ = [
@@ -53,37 +53,20 @@ def draw(task, axes, device):
     return [draw_one(x, axes, generator, device) for x in task["inputs"].values()]
 
 
-class Named:
-    """A tensor in the arguments of a line."""
-
-    def __init__(self, name):
-        self.name = name
-
-
-def graph_function(task, axes):
-    """The graph as a function of the inputs. Its lines are read once, so that a call costs the host
-    little."""
-    torch_op = export_module("torch_op")
-    names = {name: Named(name) for name in task["inputs"]}
-    steps = []
+def graph_function(task, axes, device):
+    """The graph as a function of the inputs, on their device. Its lines are read once, so that a call costs
+    the host little."""
+    graph, names, steps = export_module("graph"), list(task["inputs"]), []
     for line in task["graph"]:
-        results, operator, positional, keyword = torch_op.read_line(line, names, axes)
-        names.update((r, Named(r)) for r in results)
-        steps.append((results, operator, positional, keyword))
+        results, step = graph.prepare_line(line, names, axes, device)
+        names += results
+        steps.append(step)
     inputs, outputs = list(task["inputs"]), list(task["outputs"])
-
-    def value(argument, tensors):
-        if isinstance(argument, Named):
-            return tensors[argument.name]
-        return [value(a, tensors) for a in argument] if isinstance(argument, list) else argument
 
     def run(*tensors):
         known = dict(zip(inputs, tensors))
-        for results, operator, positional, keyword in steps:
-            given = operator(
-                *[value(a, known) for a in positional], **{k: value(a, known) for k, a in keyword.items()}
-            )
-            known.update(zip(results, [given] if isinstance(given, torch.Tensor) else given))
+        for step in steps:
+            step(known)
         return [known[name] for name in outputs]
 
     return run
@@ -157,10 +140,10 @@ WRITTEN = {f.__name__: f for f in (
 )}
 
 
-def function(task, axes):
+def function(task, axes, device):
     """A function of the task's inputs; axes: the sizes that its attributes follow."""
     if "graph" in task:
-        return graph_function(task, axes)
+        return graph_function(task, axes, device)
     if task["name"] not in WRITTEN:
         raise RuntimeError(f"{task['name']} has no graph, and is not written for PyTorch")
     return WRITTEN[task["name"]]

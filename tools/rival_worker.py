@@ -131,7 +131,7 @@ def of_source(given, device):
 def of_task(given, axes, device):
     with open(given["path"]) as file:
         task = json.load(file)
-    return rival_tasks.function(task, axes), rival_tasks.draw(task, axes, device)
+    return rival_tasks.function(task, axes, device), rival_tasks.draw(task, axes, device)
 
 
 # ---- compilation ----

@@ -113,44 +113,46 @@ static char *atol_text(const Task *t, const double *atol)
     return text;
 }
 
-/* Puts the text in place of the timed workload's "atol". */
-static int write_atol(const Task *t, const char *atol, int *changed, Error *err)
+/* Where the "atol" of timed workload number i begins; NULL: there is none. */
+static const char *timed_atol(const char *text, int i)
+{
+    const char *role = text;
+    for (int k = 0; k <= i && role; k++) role = strstr(role + (k > 0), "\"role\": \"time\"");
+    return role ? strstr(role, "\"atol\": {") : NULL;
+}
+
+/* Puts the text in place of the "atol" of timed workload number i. */
+static int write_atol(const Task *t, int i, const char *atol, int *changed, Error *err)
 {
     char path[PATH_BYTES];
     Buffer old, text;
     snprintf(path, sizeof path, "%s/task.json", t->dir);
     buffer_init(&old, MAX_FILE);
     if (file_read(path, MAX_FILE, &old, err)) return -1;
-    const char *role = strstr(old.data, "\"role\": \"time\""),
-               *from = role ? strstr(role, "\"atol\": {") : NULL,
-               *end = from ? strchr(from, '}') : NULL;
+    const char *from = timed_atol(old.data, i), *end = from ? strchr(from, '}') : NULL;
     if (!end) {
         buffer_release(&old);
         return error_set(err, ERROR_CORRUPT, "%s: no \"atol\" of a timed workload", path);
     }
     from = strchr(from, '{');
-    *changed = strncmp(from, atol, (size_t)(end + 1 - from)) != 0;
+    int differs = strncmp(from, atol, (size_t)(end + 1 - from)) != 0;
+    *changed |= differs;
     buffer_init(&text, MAX_FILE);
     buffer_append(&text, old.data, (size_t)(from - old.data));
     buffer_puts(&text, atol);
     buffer_puts(&text, end + 1);
-    int rc = *changed ? file_write_atomic(path, text.data, text.len, err) : 0;
+    int rc = differs ? file_write_atomic(path, text.data, text.len, err) : 0;
     buffer_release(&text);
     buffer_release(&old);
     return rc;
 }
 
-int derive_again(const Task *t, int *changed, Error *err)
+/* Timed workload number i. */
+static int again(const Task *t, const Workload *w, int i, int *changed, Error *err)
 {
-    TimedPair pairs[TASK_MAX_TIMED];
-    const Workload *w = task_workload(t, ROLE_TIME);
     Derivation v;
     Draft draft;
     Description d = {0};
-    *changed = 0;
-    if (!t->graph || !w || !w->atol || task_timed(t, pairs) > 1)
-        return error_set(err, ERROR_UNSUPPORTED,
-                         "%s: there is not one timed tolerance that was derived", t->name);
     draft_of(t, w, &draft);
     int rc = derivation_open(&v, &draft, err);
     draft_release(&draft);
@@ -158,10 +160,24 @@ int derive_again(const Task *t, int *changed, Error *err)
     rc = measure(&v, t, &d, err);
     if (!rc) {
         char *text = atol_text(t, d.at[0].atol);
-        rc = write_atol(t, text, changed, err);
+        rc = write_atol(t, i, text, changed, err);
         free(text);
     }
     description_release(&d);
     derivation_release(&v);
+    return rc;
+}
+
+int derive_again(const Task *t, int *changed, Error *err)
+{
+    TimedPair pairs[TASK_MAX_TIMED];
+    int n = task_timed(t, pairs), rc = 0;
+    *changed = 0;
+    for (int i = 0; i < n && !rc; i++)
+        if (!t->graph || !pairs[i].timed->atol)
+            return error_set(err, ERROR_UNSUPPORTED,
+                             "%s: there is no timed tolerance that was derived", t->name);
+        else
+            rc = again(t, pairs[i].timed, i, changed, err);
     return rc;
 }

@@ -44,7 +44,7 @@ def main():
             description = json.load(file)
         print(subject.task, flush=True)
         inputs = rival_tasks.draw(description, subject.axes, "cuda")
-        run = rival_tasks.function(description, subject.axes)
+        run = rival_tasks.function(description, subject.axes, "cuda")
         for e in kernels(lambda: run(*inputs)):
             a = e["args"]
             print(f"  {e['dur']:10.2f} {a.get('grid')} {a.get('block')} {a.get('registers per thread')} "

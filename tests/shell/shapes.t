@@ -31,6 +31,13 @@ END
 [ "$(grep -c '"role": "time"' tasks/rows/task.json)" = 3 ] &&
     [ "$(grep -c '"role": "sim"' tasks/rows/task.json)" = 3 ] && grep -q '"weight": 3' tasks/rows/task.json
 ok $? "it times each, with a simulator's sizes of its own"
+cp -r tasks again
+sed -i -E '/"role": "time"/s/("y": \[)[^]]*/\19.0, 9.0, 9.0, 9.0, 9.0/' again/rows/task.json
+is "three timed tolerances are lost" "$(grep -c '9.0, 9.0' again/rows/task.json)" 3
+"$BIN/quern-derive" --again --task-root again rows >out
+[ "$(grep -c '9.0, 9.0' again/rows/task.json)" = 0 ] && # that of one row follows from the module's own size
+    cmp -s <(grep -v '"rows": 1,' tasks/rows/task.json) <(grep -v '"rows": 1,' again/rows/task.json)
+ok $? "each is measured again"
 judge() { "$BIN/quern-eval" --task-root tasks --task rows --json "$@" when.cu 2>err; }
 json=$(judge)
 is "a candidate that dispatches" "$(json_field outcome <<<"$json")" ok

@@ -56,9 +56,16 @@ def _gives_tensor(operator):
     return len(schema.returns) == 1 and isinstance(schema.returns[0].type, torch.TensorType)
 
 
-def read_line(line, tensors, axes, wide=False):
+def _makes(operator):
+    """Whether an operator makes a tensor of none, as zeros and arange do: on the CPU where it is not told."""
+    schema = getattr(operator, "_schema", None) or getattr(operator, operator.overloads()[0])._schema
+    return any(a.name == "device" for a in schema.arguments) and not any(
+        "Tensor" in str(a.type) for a in schema.arguments)
+
+
+def read_line(line, tensors, axes, wide=False, device=None):
     """(names of results, operator, positional and keyword arguments) of "h = aten.relu.default(x)". wide:
-    each float type of the line is float64."""
+    each float type of the line is float64. device: of tensors that the line makes of none."""
     results, call = line.split("=", 1)
     name, arguments = call.strip().split("(", 1)
     positional, keyword = [], {}
@@ -68,23 +75,54 @@ def read_line(line, tensors, axes, wide=False):
             keyword[head] = _value(rest.strip(), tensors, axes, wide)
         else:
             positional.append(_value(part, tensors, axes, wide))
-    return [r.strip() for r in results.split(",")], _operator(name), positional, keyword
+    operator = _operator(name)
+    if device is not None and _makes(operator):
+        keyword["device"] = device
+    return [r.strip() for r in results.split(",")], operator, positional, keyword
+
+
+class _Named:
+    """A tensor in the arguments of a line."""
+
+    def __init__(self, name):
+        self.name = name
+
+
+def _filled(argument, tensors):
+    if isinstance(argument, _Named):
+        return tensors[argument.name]
+    return [_filled(a, tensors) for a in argument] if isinstance(argument, list) else argument
+
+
+def prepare_line(line, names, axes, device):
+    """(names of results, a function that runs the line on a dictionary of tensors, which has `names`, and
+    puts its results there). The line is read once."""
+    known = {n: _Named(n) for n in names}
+    results, operator, positional, keyword = read_line(line, known, axes, device=device)
+
+    def run(tensors):
+        values = operator(*[_filled(a, tensors) for a in positional],
+                          **{k: _filled(a, tensors) for k, a in keyword.items()})
+        tensors.update(zip(results, [values] if isinstance(values, torch.Tensor) else values))
+
+    return results, run
 
 
 def run_line(line, tensors, axes, wide=False):
     """Runs a line and puts its results into `tensors`."""
-    names, operator, positional, keyword = read_line(line, tensors, axes, wide)
+    device = next(iter(tensors.values())).device
+    names, operator, positional, keyword = read_line(line, tensors, axes, wide, device)
     values = operator(*positional, **keyword)
     tensors.update(zip(names, [values] if isinstance(values, torch.Tensor) else values))
 
 
-def module_of(lines, inputs, outputs, axes):
-    """The graph for given axes as a module that eager PyTorch and torch.compile run: no line is parsed in a
-    call. Its result is a tuple."""
+def module_of(lines, inputs, outputs, axes, device):
+    """The graph for given axes as a module that eager PyTorch and torch.compile run on a device: no line is
+    parsed in a call. Its result is a tuple."""
     graph = torch.fx.Graph()
     values = {name: graph.placeholder(name) for name in inputs}
     for line in lines:
-        names, operator, positional, keyword = read_line(line, values, axes)
+        names, operator, positional, keyword = read_line(line, values, axes, device=device)
         node = graph.call_function(operator, tuple(positional), keyword)
         for i, name in enumerate(names):
             values[name] = node if _gives_tensor(operator) else graph.call_function(getitem, (node, i))

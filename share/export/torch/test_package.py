@@ -116,7 +116,8 @@ def calls_of(package, case):
     """Package, eager and torch.compile on one case's inputs."""
     graph = importlib.import_module(f"{type(package).__module__.rpartition('.')[0]}.graph")
     axes, inputs = inputs_of(package, case, "cuda")
-    eager = graph.module_of(package.json["graph"], package.inputs, package.out_names, axes)
+    eager = graph.module_of(package.json["graph"], package.inputs, package.out_names, axes,
+                            "cuda")
     compiled = torch.compile(eager, dynamic=False)
     return {"package": lambda: package.op(*inputs), "eager": lambda: eager(*inputs),
             "torch.compile": lambda: compiled(*inputs)}

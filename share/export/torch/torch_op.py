@@ -10,7 +10,7 @@ import torch
 from . import plan
 from .calls import operator_function
 from .driver import Driver, Kernels, Prepared
-from .graph import run_line
+from .graph import prepare_line, run_line
 from .module import module_class
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
@@ -240,7 +240,7 @@ class Package:
                 slots.setdefault(name.strip(), len(slots))
         segments = self._segments(device, launches, slots)
         if any(isinstance(s, str) for s in segments):
-            return _call_with_lines(self, segments, memory, axes, device.type), None
+            return _call_with_lines(self, segments, memory, axes, device), None
         return _call(segments[0].run, memory, device.type, len(outputs)), None
 
     def _segments(self, device, launches, slots):
@@ -389,19 +389,25 @@ def _call(launch, memory, device, outputs):
 
 def _call_with_lines(package, segments, memory, axes, device):
     """The same, where operators run between the launches."""
-    make, names = _make(memory, device), package.inputs + [name for name, _, _ in memory]
+    make, names = _make(memory, device.type), package.inputs + [name for name, _, _ in memory]
+    known, steps = list(names), []
+    for segment in segments:
+        if isinstance(segment, str):
+            results, segment = prepare_line(segment, known, axes, device)
+            known += results
+        steps.append(segment)
 
     def call(tensors, addresses, stream):
         values = dict(zip(names, (*tensors, *make(addresses))))
-        for segment in segments:
-            if isinstance(segment, str):
-                run_line(segment, values, axes)
-            else:
-                at = [0] * len(segment.slots)
-                for name in segment.names:  # an operator's result may have channels last
-                    values[name] = values[name].contiguous()
-                    at[segment.slots[name]] = values[name].data_ptr()
-                segment.run(at, stream)
+        for step in steps:
+            if not isinstance(step, Prepared):
+                step(values)
+                continue
+            at = [0] * len(step.slots)
+            for name in step.names:  # an operator's result may have channels last
+                values[name] = values[name].contiguous()
+                at[step.slots[name]] = values[name].data_ptr()
+            step.run(at, stream)
         return package._result([values[n].contiguous() for n in package.out_names])
 
     return call
