@@ -166,26 +166,45 @@ static void charge_spills(const Device *d, const DeviceLaunch *l, SimCounts *c)
                                  (double)(c->warps ? c->warps : 1) * (double)c->blocks);
 }
 
+/* Local memory that the machine code has in registers costs nothing. */
+static void forget_local(SimCounts *c)
+{
+    c->folded_slots += c->by_class[INST_LOCAL_LOAD] + c->by_class[INST_LOCAL_STORE];
+    c->by_class[INST_LOCAL_LOAD] = c->by_class[INST_LOCAL_STORE] = 0;
+    c->local_load_sectors = c->local_store_sectors = 0;
+    c->local_waits = c->local_waits_max = c->block_local_waits = 0;
+}
+
 /* Adds the traffic of local memory beyond L1. Stores go through it; loads hit it, and both hit L2, as far as
  * the local memory of the resident threads fits there. */
-static void charge_local(const Device *d, SimCounts *c)
+static void charge_local(const Device *d, const DeviceLaunch *l, SimCounts *c)
 {
+    const CubinKernel *k = l->module ? cubin_find(&l->module->cubin, l->kernel) : NULL;
     const Profile *p = d->profile;
     uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2],
              shared = (uint64_t)c->static_shared + c->dynamic_shared;
     Occupancy o;
     if (!c->local_load_sectors && !c->local_store_sectors) return;
+    if (k && !k->local_bytes) {
+        forget_local(c);
+        return;
+    }
     if (occupancy_of(p, threads, c->registers, shared, &o, NULL)) return;
     double blocks = fmin(o.blocks_per_sm, ceil((double)c->blocks / p->sm_count)),
            used = blocks * (double)(shared + p->shared_reserved),
            local = blocks * (double)threads * c->local_bytes,
            cached = fmin(1, fmax(0, p->l1_size - used) / local),
-           kept = fmin(1, (double)p->l2_size / (local * p->sm_count)),
+           kept = extrapolate_kept(p, local * p->sm_count),
            loads = (1 - cached) * (double)c->local_load_sectors,
            stores = (double)c->local_store_sectors;
     c->far_local_loads += (uint64_t)loads, c->far_local_stores += (uint64_t)stores;
-    c->dram_read_sectors += (uint64_t)((1 - kept) * loads);
-    c->dram_write_sectors += (uint64_t)((1 - kept) * stores);
+    /* DRAM moves two sectors at least, and reads one that is written in part. Where they are scattered it
+     * reaches two thirds of a copy's rate (an H200, 2026-11-29, local_large and local_huge of
+     * tests/bench/rates). */
+    double lone = (1 - cached) * (double)c->scattered_local_loads,
+           parts = (double)c->scattered_local_stores;
+    c->dram_read_sectors += (uint64_t)((1 - kept) * (loads + 2 * lone + 3 * parts));
+    c->dram_write_sectors += (uint64_t)((1 - kept) * (stores + 2 * parts));
 }
 
 /* The L1 that one block of the launch has: what shared memory leaves, in equal parts for the blocks
@@ -355,7 +374,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
         *c = d->exec.counts;
         c->op_line = launches[i].op_line;
         if (!c->op_line) uses_note(&p->work.uses[i], &d->mem, 1);
-        charge_local(d, c);
+        charge_local(d, &launches[i], c);
         charge_spills(d, &launches[i], c);
         Error why;
         if (timemodel_launch(d->profile, c, &p->times[i], &why))
@@ -499,7 +518,7 @@ static void finish_one(Device *d, Sampling *g, int i, Sample *s)
     if (!l->cooperative) sample_finish(s, d->profile, resident, counts);
     g->interval = l->cooperative ? 0 : sample_interval(s);
     uses_note(&g->work.uses[i], &d->mem, l->cooperative ? 1 : sample_scale(s, counts));
-    charge_local(d, counts);
+    charge_local(d, l, counts);
     charge_spills(d, l, counts);
 }
 

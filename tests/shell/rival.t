@@ -77,4 +77,21 @@ printf 'import sys\nsys.exit("no GPU")\n' >worker.py
 ok $? "a worker that cannot start ends the call"
 echo other >rows; ! python3 rows.py e eager >out 2>err && grep -q 'begins with other columns' err
 ok $? "a file that is no such table is refused"
+
+# ---- tasks as functions of PyTorch ----
+if python3 -c 'import torch' 2>/dev/null; then
+    python3 - "$root" >out 2>err <<'END'
+import json, sys
+import torch
+import rival_tasks
+for name in "level1/k1_36_rmsnorm", "level2/k2_12_gemm_multiply_leakyrelu":
+    task = json.load(open(f"{sys.argv[1]}/tasks/kernelbench/{name}/task.json"))
+    axes = task["workloads"][0]["axes"]
+    with torch.no_grad():
+        results = rival_tasks.function(task, axes, "cpu")(*rival_tasks.draw(task, axes, "cpu"))
+    print(all(bool(torch.isfinite(r).all()) for r in results))
+END
+    [ "$(cat out)" = "True
+True" ]; ok $? 'the graph of a task runs in PyTorch' "$(tail -1 err)"
+fi
 done_testing

@@ -186,6 +186,9 @@ static int call_pointer(Decoder *d, const PtxOperand *pointer, const PtxOperand 
     return 0;
 }
 
+/* What a call and its return hold up a scheduler, in issue slots (an H200, 2026-11-29, tests/bench/rates). */
+enum { CALL_SLOTS = 6 };
+
 static int call_op(Decoder *d)
 {
     int i = 0;
@@ -212,6 +215,7 @@ static int call_op(Decoder *d)
         return decode_refuse(d, "a function that is not in the module");
     CallOp *call = call_of(d, callee, args, results);
     if (!call) return -1;
+    d->expansion = CALL_SLOTS;
     decode_emit(d, callee->defined ? h_call : h_call_drop)->call = call;
     return 0;
 }

@@ -214,6 +214,7 @@ const Inst *h_cluster_wait(Warp *w, const Inst *in)
         return exec_fault(w, in, __builtin_ctz(m), OUTCOME_RACE,
                           "waits at a barrier that other threads of its warp skip");
     x->counts.warp_barriers++;
+    x->counts.remote_arrivals++;
     w->chain += BARRIER_CYCLES;
     if (m & arrived) {
         split_park(w, in + 1, SPLIT_BARRIER);

@@ -75,6 +75,7 @@ typedef struct {
     uint64_t l2_load_sectors;   /* load sectors past L1 that hit L2 */
     uint64_t lone_sectors;      /* of a request past L1, without the other half of their 64 bytes */
     uint64_t near_sectors;      /* first touched by a block, and read by the block before it */
+    uint64_t met_sectors;       /* of the others, those that an earlier block of the launch read */
     uint64_t dram_read_sectors; /* first touched in this launch by a load, or again past L2 */
     uint64_t dram_write_sectors; /* distinct sectors written in this launch */
     /* Sectors that the launch writes in part and does not read, and the bytes that it writes of its
@@ -90,6 +91,7 @@ typedef struct {
 
     /* Local memory (spills, indexed arrays) and constant memory. */
     uint64_t local_load_sectors, local_store_sectors;
+    uint64_t scattered_local_loads, scattered_local_stores; /* sectors of which one word is used */
     uint64_t far_local_loads, far_local_stores; /* sectors of local memory past L1, with spills */
     uint64_t spill_cycles; /* waits for spilled registers of one warp of each block, in a sum */
     uint64_t const_requests, const_distinct; /* const_distinct: addresses, one after another */
@@ -111,6 +113,7 @@ typedef struct {
     uint64_t warp_barriers;        /* arrivals of warps at block barriers */
     uint64_t barrier_votes;        /* of these, at barriers that reduce a value */
     uint64_t fences, block_fences; /* block_fences: of the scope of a block */
+    uint64_t remote_arrivals;      /* of warps at the barrier of a cluster */
 
     /* Latency of one warp. A wait is the use of a loaded value before which nothing hid the load;
      * loads issued together are one wait. The chain is the longest chain of dependent instructions

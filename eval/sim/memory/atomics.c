@@ -90,11 +90,12 @@ static void perform(Warp *w, const Access *a)
     if (changes) w->splits[w->current].looks = 0; /* it does not spin */
 }
 
-/* Lanes with one bank wait for one another. Floats are added by a loop of compare and swap. Costs of an H200,
- * as multiples of an integer addition's (2026-11-29, tests/bench/rates). */
+/* Lanes with one bank wait for one another. Floats are added by a loop of compare and swap, which lanes that
+ * meet repeat, and so are 64 bits. Costs of an H200, as multiples of an integer addition's (2026-11-29,
+ * tests/bench/rates). */
 static uint32_t shared_serial(const Access *a)
 {
-    enum { BANKS = 32, BANK_BYTES = 4, FLOATS = 3 };
+    enum { BANKS = 32, BANK_BYTES = 4, FLOATS = 3, FLOATS_THAT_MEET = 9, WIDE = 2 };
     uint8_t lanes[BANKS] = {0};
     uint32_t most = 0;
     if (a->mo->merged) return 1;
@@ -103,7 +104,9 @@ static uint32_t shared_serial(const Access *a)
         uint8_t *bank = &lanes[at / BANK_BYTES % BANKS];
         if (++*bank > most) most = *bank;
     }
-    return a->mo->atom == ATOM_ADD && a->mo->type == T_F32 ? FLOATS * most : most;
+    if (a->mo->atom == ATOM_ADD && a->mo->type == T_F32)
+        return most > 1 ? FLOATS_THAT_MEET * most : FLOATS;
+    return a->mo->element == 8 ? WIDE * most : most;
 }
 
 static int atomic_shared(Warp *w, Access *a)

@@ -35,8 +35,9 @@ static int local_bounds(Warp *w, const Access *a, int is_write)
     return 0;
 }
 
-/* Counts sectors: a sector holds one word of each of 8 lanes. */
-static uint64_t local_sectors(const Access *a)
+/* Counts sectors: a sector holds one word of each of 8 lanes. Adds them to *scattered where lanes do not
+ * share them. */
+static uint64_t local_sectors(const Access *a, uint64_t *scattered)
 {
     uint64_t n = 0, words = (uint64_t)(a->size + 3) / 4;
     for (int group = 0; group < 4; group++) {
@@ -51,6 +52,7 @@ static uint64_t local_sectors(const Access *a)
         }
         n += (uint64_t)n_seen * words;
     }
+    if (2 * n > (uint64_t)__builtin_popcount(a->mask) * words && n > 4 * words) *scattered += n;
     return n;
 }
 
@@ -71,7 +73,7 @@ int local_load(Warp *w, Access *a)
     const MemOp *mo = a->mo;
     if (local_bounds(w, a, 0)) return -1;
     exec_charge(w->x, LANE_COST * __builtin_popcount(a->mask));
-    w->x->counts.local_load_sectors += local_sectors(a);
+    w->x->counts.local_load_sectors += local_sectors(a, &w->x->counts.scattered_local_loads);
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
         uint64_t at = access_address(a, lane);
@@ -103,7 +105,7 @@ int local_store(Warp *w, Access *a)
     const MemOp *mo = a->mo;
     if (local_bounds(w, a, 1)) return -1;
     exec_charge(w->x, LANE_COST * __builtin_popcount(a->mask));
-    w->x->counts.local_store_sectors += local_sectors(a);
+    w->x->counts.local_store_sectors += local_sectors(a, &w->x->counts.scattered_local_stores);
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
         uint64_t at = access_address(a, lane);

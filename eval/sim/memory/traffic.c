@@ -31,7 +31,10 @@ static int count_load_sector(Exec *x, uint64_t sector, int past_l1)
     }
     uint32_t t = mem->touched[sector];
     if (t >> 2 != mem->launch_id) {
-        n->near_sectors += t >> 2 == mem->launch_id - 1 && t & 1;
+        if (t >> 2 == mem->launch_id - 1)
+            n->near_sectors += t & 1;
+        else
+            n->met_sectors += t >> 2 >= mem->first_id && t & 1;
         t = mem->launch_id << 2;
     }
     if (t & 3)
@@ -118,6 +121,24 @@ static void cover_stored(Exec *x, const Access *a, uint64_t base)
               base + (uint64_t)(int64_t)a->p->ranges[i].hi);
 }
 
+/* The counts of sectors that a block touches for the first time. */
+typedef struct {
+    uint64_t read, written, near, met;
+} Distinct;
+
+static Distinct distinct_sectors(const SimCounts *n)
+{
+    return (Distinct){n->dram_read_sectors, n->dram_write_sectors, n->near_sectors, n->met_sectors};
+}
+
+static void add_distinct(Alloc *al, const Distinct *before, const SimCounts *n)
+{
+    al->read_sectors += n->dram_read_sectors - before->read;
+    al->near_sectors += n->near_sectors - before->near;
+    al->met_sectors += n->met_sectors - before->met;
+    al->written_sectors += n->dram_write_sectors - before->written;
+}
+
 void traffic_count(Warp *w, const Access *a, int kind)
 {
     Exec *x = w->x;
@@ -127,8 +148,8 @@ void traffic_count(Warp *w, const Access *a, int kind)
     SimCounts *n = &x->counts;
     uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0, line = UINT64_MAX, lines = 0;
     uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
-    uint64_t read = n->dram_read_sectors, written = n->dram_write_sectors, near = n->near_sectors,
-             pair = UINT64_MAX, past_l1 = n->dram_read_sectors + n->l2_load_sectors;
+    const Distinct before = distinct_sectors(n);
+    uint64_t pair = UINT64_MAX, past_l1 = n->dram_read_sectors + n->l2_load_sectors;
     Alloc *al = &x->mem->allocs[a->mo->last_alloc];
     for (int i = 0; i < a->p->n_ranges; i++) {
         uint64_t s = (base + (uint64_t)(int64_t)a->p->ranges[i].lo) >> 5;
@@ -150,9 +171,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
         next = last + 1 > next ? last + 1 : next;
     }
     if (kind == MEM_STORE) cover_stored(x, a, base);
-    al->read_sectors += n->dram_read_sectors - read;
-    al->near_sectors += n->near_sectors - near;
-    al->written_sectors += n->dram_write_sectors - written;
+    add_distinct(al, &before, n);
     al->asked += kind == MEM_ATOM ? 0 : (uint64_t)a->p->distinct * (uint64_t)a->size;
     /* A wavefront covers at most four lines of 128 bytes. */
     InstTraffic *t = a->mo->traffic;
@@ -160,7 +179,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
         t->requests++;
         t->bytes += bytes;
         t->sectors += sectors;
-        t->dram += n->dram_read_sectors - read + n->dram_write_sectors - written;
+        t->dram += n->dram_read_sectors - before.read + n->dram_write_sectors - before.written;
         t->l2 += kind == MEM_LOAD ? n->dram_read_sectors + n->l2_load_sectors - past_l1 : sectors;
         t->serial += kind == MEM_ATOM ? serial : 0;
     }
@@ -169,7 +188,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
         x->mem->assumed |=
             x->mem->assume && !x->cooperative && (al->atomics || (al->changed && al->all_written));
         n->global_load_requests++;
-        if (n->dram_read_sectors > read)
+        if (n->dram_read_sectors > before.read)
             w->dram_requests++;
         else if (n->dram_read_sectors + n->l2_load_sectors > past_l1)
             w->l2_requests++;

@@ -153,11 +153,9 @@ static double wave_reads(const BufferTraffic *b, const SimCounts *c, double resi
                 once);
 }
 
-/* The share of `sectors` that a second pass over them finds in L2, which replaces at random: of what
- * it misses, each takes the place of another one. The root below 1 of h = exp(-(1 - h) ratio). */
-static double kept_in_l2(const Profile *p, double sectors)
+double extrapolate_kept(const Profile *p, double bytes)
 {
-    double ratio = sectors * SECTOR / (double)p->l2_size, kept = 0;
+    double ratio = bytes / (double)p->l2_size, kept = 0;
     if (ratio <= 1) return 1;
     for (int i = 0; i < 100; i++) kept = exp(-(1 - kept) * ratio);
     return kept;
@@ -169,6 +167,29 @@ static double on_one_sm(const Profile *p, double each, double wave, double resid
 {
     double sharers = wave > 0 ? each / wave : 1;
     return fmax(1, fmin(sharers, resident) / p->sm_count);
+}
+
+/* Sectors of a buffer that blocks far apart share, at most; 0: none are known. Where blocks read S of N
+ * sectors at random, S^2 / 2N are met again: N is taken half as large again, since a sample is small. */
+static double shared_pool(const BufferTraffic *b)
+{
+    enum { LEAST_MET = 64 };
+    double sectors = ceil(b->size / SECTOR);
+    return b->met < LEAST_MET ? 0 : fmin(sectors, 0.75 * b->read * b->read / b->met);
+}
+
+/* Sectors that reach L2 from DRAM. again: where each wave reads its own part of the buffers; once: where none
+ * is read twice. Pools that blocks of all waves share stay in L2 if they fit. */
+static double from_dram(const Profile *p, const BufferTraffic *buffers, int n, double again,
+                        double once)
+{
+    double pools = 0;
+    for (int i = 0; i < n; i++) {
+        double pool = shared_pool(&buffers[i]);
+        if (buffers[i].read > 0 && pool <= 0) return again;
+        pools += pool;
+    }
+    return pools * SECTOR <= (double)p->l2_size ? once : again;
 }
 
 void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
@@ -195,10 +216,11 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
         again += fmin(in, fmax(once, wave * ceil(blocks / resident)));
         if (out > sectors) sharing = fmax(sharing, out / sectors);
     }
-    double dram = footprint * SECTOR <= (double)p->l2_size ? reads : again,
+    double dram = footprint * SECTOR <= (double)p->l2_size ? reads
+                                                           : from_dram(p, buffers, n, again, reads),
            touched = (double)c->dram_read_sectors,
            past_l1 = (double)c->global_load_sectors - (double)c->l1_hit_sectors,
-           kept = kept_in_l2(p, wave_footprint);
+           kept = extrapolate_kept(p, wave_footprint * SECTOR);
     /* What a block reads again finds its data in L2 as far as those of a wave stay there. */
     if (past_l1 > touched) dram += (past_l1 - touched) * (1 - kept);
     c->footprint_read_bytes = whole(reads * SECTOR);

@@ -11,12 +11,17 @@ void extrapolate_blocks(const SimCounts *done, const double *weights, int n, Sim
 /* The launch has one block that takes so many times longer than the heaviest of the sample. */
 void extrapolate_heaviest(double factor, SimCounts *c);
 
+/* The share of `bytes` that a second pass over them finds in L2, which replaces at random: of what it misses,
+ * each takes the place of another one. The root below 1 of h = exp(-(1 - h) ratio). */
+double extrapolate_kept(const Profile *p, double bytes);
+
 /* Distinct sectors of one buffer, summed over the blocks of the sample. */
 typedef struct {
     double read, written, size;
     double shared[2]; /* the share of its reads that a block has in common with the next one, and
                          with the one `apart` from it */
     double apart;
+    double met; /* of its reads, those that an earlier block read that is no neighbour */
 } BufferTraffic;
 
 /* Sets what reaches DRAM, and the footprints. A buffer that blocks share counts once where the

@@ -52,6 +52,7 @@ typedef struct {
     /* What an SM takes for a warp's arrival at a barrier, and for its fences. */
     double const_cycles; /* of a further address of a load of constant memory */
     double arrival_cycles, fence_cycles, block_fence_cycles;
+    double remote_arrival_cycles;           /* beyond these, at the barrier of a cluster */
     double block_cycles, block_warp_cycles; /* of a block's start and end: once, and per warp */
     double block_interval;                  /* cycles between two block starts of the whole GPU */
     double atomic_cycles;        /* of the whole GPU: per lane, when addresses are spread */

@@ -102,7 +102,8 @@ static void memory(const Profile *p, const SimCounts *c, double *cycles, double 
     double arrivals = (double)(c->warp_barriers + c->barrier_votes) - (double)c->barriers;
     cycles[TIME_SYNC] = larger(0, arrivals) * p->arrival_cycles +
                         (double)c->fences * p->fence_cycles +
-                        (double)c->block_fences * p->block_fence_cycles;
+                        (double)c->block_fences * p->block_fence_cycles +
+                        (double)c->remote_arrivals * p->remote_arrival_cycles;
     double spread = larger((double)c->global_atomic_serial, (double)c->global_atomic_work / 100) *
                     p->atomic_cycles;
     gpu[TIME_ATOMIC] =

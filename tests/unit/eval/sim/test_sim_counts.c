@@ -375,7 +375,7 @@ static void test_merged_atomics(void **state)
     serial("atom.shared.and.b32 %r9, [%r2+4], %r1;", 2); /* nothing reads %r9 */
     serial("atom.shared.add.u32 %r9, [%r2], %r1;\nadd.u32 %r9, %r9, 1;", 2);
     serial("atom.shared.max.s32 %r9, [%r2], %r1;\nadd.u32 %r9, %r9, 1;", 64);
-    serial("red.shared.add.f32 [%r2], %f1;", 3 * 64); /* by a loop of compare and swap */
+    serial("red.shared.add.f32 [%r2], %f1;", 64 * 9); /* by a loop of compare and swap */
     serial("red.shared.inc.u32 [%r2], 7;", 64);
     serial("red.shared.add.u32 [%r5], %r1;", 64); /* by warps, which nobody can prove */
     serial("red.shared.add.u32 [%r5], 1;", 2);
