@@ -32,6 +32,14 @@ __device__ __forceinline__ void recurrent_wait()
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+// A shuffle of floats as such.
+__device__ __forceinline__ float recurrent_exchange(float x, int far)
+{
+    float y;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(y) : "f"(x), "r"(far));
+    return y;
+}
+
 // The address of a block's own variable in another block of the cluster.
 __device__ __forceinline__ unsigned recurrent_place(const float *at, int rank)
 {
@@ -145,7 +153,7 @@ __device__ __forceinline__ void recurrent_sums(const float4 (&weight)[UNITS][GAT
 #pragma unroll
             for (int g = 0; g < GATES; g++) {
                 const int give = far * ROWS * UNITS >= 32 ? v + far * ROWS * UNITS / 32 : 0;
-                sum[v][g] += __shfl_xor_sync(0xffffffffu, sum[give][g], far);
+                sum[v][g] += recurrent_exchange(sum[give][g], far);
             }
 }
 

@@ -501,8 +501,7 @@ double sample_least_work(const Sample *s)
 static int is_enough(const Sample *s)
 {
     if ((uint64_t)s->n == s->blocks || s->n == SAMPLE_BLOCKS) return 1;
-    if (s->cluster > 1 && s->grid[0] == s->blocks && s->insts > DEAR_CLUSTER && s->census->n == 1 &&
-        !sample_is_open(s))
+    if (s->cluster > 1 && s->insts > DEAR_CLUSTER && s->census->n == 1 && !sample_is_open(s))
         return 1;
     if (s->n < 2 || s->n < s->n_least) return 0;
     if (s->in_order) return s->n >= SAMPLE_LEAST && s->insts > SAMPLE_INSTRUCTIONS;

@@ -28,7 +28,7 @@ enum {
     SAMPLE_LEAST = 8,
     SAMPLE_INSTRUCTIONS = 12000000,
     MOST_INSTRUCTIONS = 20 * SAMPLE_INSTRUCTIONS,
-    DEAR_CLUSTER = 100000000, /* of one kind, in one row, one is enough: it is several blocks */
+    DEAR_CLUSTER = 100000000, /* of one kind, one is enough: it is several blocks */
     DEAR_BLOCK = 64
 };
 
