@@ -299,7 +299,13 @@ static int read_fused(const Nodes *n, Attended *a)
         b->first[k] = b->steps[k].first, b->second[k] = b->steps[k].second;
     }
     const Attention *s = &b->steps[0].a;
-    for (int k = 1; k < SIZE_BINDINGS && ok; k++) ok = b->steps[k].a.scale == s->scale;
+    int fixed = 1, rooted = 1;
+    for (int k = 0; k < SIZE_BINDINGS && ok; k++) {
+        fixed &= b->steps[k].a.scale == s->scale;
+        rooted &= b->steps[k].a.scale == 1 / sqrt((double)b->steps[k].a.depth);
+    }
+    ok = ok && (fixed || rooted);
+    a->by_depth = !fixed;
     for (int i = 0; i < ATTENDS && ok; i++) ok = read_side(n, a->line, s->index[i], &a->side[i]);
     ok = ok && read_products(b, a);
     a->is_soft = a->zeros = 1;
@@ -309,6 +315,8 @@ static int read_fused(const Nodes *n, Attended *a)
     return ok;
 }
 
+/* Results of a longer head do not fit the registers, and scores made once for each part of it cost more than
+ * the library's products and the memory between them. */
 static int fits(const Attended *a, Dtype dtype)
 {
     const double lines = (double)(a->rows.at[0] + 2 * a->keys.at[0] + 3 * ATTENTION_TILE),

@@ -26,6 +26,7 @@ typedef struct {
     int causal; /* no row sees the columns behind its own number + diagonal */
     int64_t diagonal;
     double alpha, beta; /* factors of the scores, and of the results */
+    int by_depth;       /* the scores' one is the root of 1 / depth instead */
     AttendedTensor side[ATTENDS];
     Size batch, rows, keys, depth, width;
 } Attended;

@@ -183,7 +183,13 @@ static void put_packed(AttentionWriter *w, AttendedSide x, const char *width)
 static void put_value(AttentionWriter *w, int step, const char *rows)
 {
     char between[160], factor[48] = "";
-    if (w->a->alpha != 1) snprintf(factor, sizeof factor, " * (float)%.17g", w->a->alpha);
+    if (w->a->by_depth)
+        snprintf(factor, sizeof factor, " * from_depth");
+    else if (w->a->alpha != 1)
+        snprintf(factor, sizeof factor, " * (float)%.17g", w->a->alpha);
+    if (w->a->by_depth)
+        buffer_printf(&w->body, "    const float from_depth = 1 / sqrtf((float)%s);\n",
+                      size_of(w, w->a->depth));
     snprintf(between, sizeof between,
              "        return [=](int column, float total) {\n        const float sum = total%s;\n",
              factor);

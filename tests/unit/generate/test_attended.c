@@ -66,6 +66,28 @@ static void test_an_op_line_becomes_one_kernel(void **state)
     free(s);
 }
 
+/* The scale follows from the length of a head, where that is an axis. */
+static void test_heads_of_any_length(void **state)
+{
+    static const char *const lines[] = {"y = aten.scaled_dot_product_attention(q, k, v)"};
+    Small s = {.axes = {{"rows", NULL, 512}, {"cols", NULL, 512}, {"dim", NULL, 64}},
+               .inputs = {tensor("q", DTYPE_F32, "rows", "dim"),
+                          tensor("k", DTYPE_F32, "cols", "dim"),
+                          tensor("v", DTYPE_F32, "cols", "dim")}};
+    Genes genes = {0};
+    Generated g;
+    Error err;
+    (void)state;
+    small(&s, lines, 1, 3, 3);
+    Task *t = derived(&s.d);
+    genes_give(&genes, "y", GENE_FUSE, 1);
+    if (generate_first(t, &genes, NULL, &g, &err)) fail_msg("%s", err.text);
+    assert_true(has(g.source, "from_depth = 1 / sqrtf((float)dim)"));
+    free(g.source);
+    genes_free(&genes);
+    task_free(t);
+}
+
 static void test_two_products_become_one_kernel(void **state)
 {
     static const char *const lines[] = {"t = aten.transpose.int(k, -2, -1)",
@@ -131,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_op_line_becomes_one_kernel),
+        cmocka_unit_test(test_heads_of_any_length),
         cmocka_unit_test(test_two_products_become_one_kernel),
         cmocka_unit_test(test_hidden_columns_are_left_out),
         cmocka_unit_test(test_other_graphs_stay_op_lines),
