@@ -222,7 +222,7 @@ void bound_measured(Bound *b, double eager_us, int predicted)
 int bound_is_hopeless(const Bound *b)
 {
     double eager = b->measured == 2 ? b->eager_us : b->eager.us + (unknown - 1) * b->eager.line_us;
-    return *b->why || (b->known && eager < least_gain * b->best_us);
+    return *b->why || !b->n_kernels || (b->known && eager < least_gain * b->best_us);
 }
 
 /* Which library calls take the time: "linear, 98% of the time, at 93% of the peak of arithmetic". */

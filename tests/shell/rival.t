@@ -94,4 +94,20 @@ END
     [ "$(cat out)" = "True
 True" ]; ok $? 'the graph of a task runs in PyTorch' "$(tail -1 err)"
 fi
+# ---- a task's graph, with a PyTorch that only doubles ----
+mkdir -p torch/nn && : >torch/nn/__init__.py && : >torch/nn/functional.py
+cat >torch/__init__.py <<'END'
+import types
+Tensor = int
+def tensor(x):
+    return x
+ops = types.SimpleNamespace(aten=types.SimpleNamespace(twice=lambda x, times=1: 2 * times * x))
+END
+cat >graph.py <<'END'
+import rival_tasks
+lines = ["a = aten.twice(x)", "y = aten.twice(a, times=n)"]
+task = {"inputs": {"x": {}}, "outputs": {"y": {}}, "graph": lines}
+print(rival_tasks.graph_function(task, {"n": 5}, None)(3))
+END
+[ "$(python3 graph.py 2>err)" = '[60]' ]; ok $? "a graph is a function" "$(cat err)"
 done_testing
