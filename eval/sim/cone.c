@@ -11,7 +11,7 @@
 #include "eval/sim/coverage/slice_decode.h"
 #include "eval/sim/library/library_some.h"
 
-enum { PASSES = 3, VARIABLES = 16 << 20 /* bytes that are kept */ };
+enum { PASSES = 4, VARIABLES = 16 << 20 /* bytes that are kept */ };
 
 /* The budget of the search for blocks: about a second. */
 static const int64_t most_lanes = 300000000;
@@ -140,7 +140,9 @@ static int run_launch(Cone *c, int i, Second *out)
         out->assumed |= m->assumed;
     else
         out->others |= m->assumed;
+    int is_open = k->is_whole && now.by != TRACE_BLOCKS && m->assumed;
     note_difference(k, &now, out);
+    if (is_open) k->needs_all = 1, out->same = 0;
     return rc;
 }
 
@@ -159,9 +161,11 @@ static int supply(Cone *c, const Ranges *reads)
     return 0;
 }
 
-static int run_call(Cone *c, int i)
+static int run_call(Cone *c, int i, Second *out)
 {
+    c->d->mem.assumed = 0;
     int rc = supply(c, &c->of[i].reads);
+    out->assumed |= c->d->mem.assumed;
     if (rc) return rc;
     return library_run_some(&c->d->mem, &c->launches[i], &c->of[i].asked, &c->fault->error);
 }
@@ -188,7 +192,7 @@ static int run_cone(Cone *c, int *same)
     devmem_assume(m, 1);
     for (int i = 0; i < c->n && !rc && !s.faulted; i++) {
         rc = begin_contents(c, &c->launches[i]);
-        if (!rc && c->of[i].asked.n) rc = run_call(c, i);
+        if (!rc && c->of[i].asked.n) rc = run_call(c, i, &s);
         if (!rc && c->of[i].run.n) rc = run_launch(c, i, &s);
     }
     devmem_assume(m, 0);

@@ -4,7 +4,8 @@
  * bytes now, since addresses depend on values, those are needed, too, and it begins again.
  *
  * Where the threads of a block, or its warps, share no memory, those alone count that write what is needed:
- * the others may read what is not complete. */
+ * the others may read what is not complete. Where values decide where a launch stores, and some of them were
+ * not complete, all units count, and all that the launch may read is needed. */
 #ifndef EVAL_SIM_CONE_H
 #define EVAL_SIM_CONE_H
 
@@ -18,6 +19,7 @@ typedef struct {
     int64_t looked;       /* of `reach`: those that are in `run` */
     int64_t traced;       /* of `run`: those that have run for their reads */
     int is_whole;         /* all blocks run: it is not known which ones are needed */
+    int needs_all;        /* values decide where it stores: all that it may read is needed */
     AccessTrace trace;    /* of the blocks that have run */
     BlockSet units;       /* of the trace: those that count */
     Ranges reads, writes; /* of what counts; plain stores */

@@ -192,7 +192,8 @@ static int trace_blocks(Cone *c, int i)
     DevMem *m = &c->d->mem;
     int rc = 0, faulted;
     if (k->run.n && !may_read(c, i)) k->traced = k->run.n;
-    if (!k->traced && k->run.n) k->trace.by = tell_apart(c, i, kernel_of(&c->launches[i]));
+    if (!k->traced && k->run.n && !k->needs_all)
+        k->trace.by = tell_apart(c, i, kernel_of(&c->launches[i]));
     m->trace = &k->trace;
     while (!rc && k->traced < k->run.n) rc = cone_run(c, i, &k->traced, &faulted);
     m->trace = NULL;
@@ -250,12 +251,42 @@ static void add_needed(Cone *c, const Ranges *reads)
     c->need.overflowed |= reads->overflowed;
 }
 
+/* Does launch i load from what launches write to allocation a? */
+static int loads(const Cone *c, int i, int a)
+{
+    const DeviceLaunch *l = &c->launches[i];
+    CoverageOf of = {&c->d->mem, &l->module->code.ptx, kernel_of(l), l, c->wanted, 1, SLICE_LOADS};
+    memset(c->wanted, 0, (size_t)c->d->mem.n_allocs);
+    c->wanted[a] = !c->d->mem.allocs[a].read_only;
+    return c->wanted[a] && coverage_has_access(&of);
+}
+
+/* Blocks of the launch are traced as a whole from now on. */
+static void tell_no_more(ConeLaunch *k)
+{
+    if (k->trace.by == TRACE_BLOCKS) return;
+    trace_release(&k->trace);
+    k->trace = (AccessTrace){.by = TRACE_BLOCKS};
+    k->traced = 0;
+}
+
+/* Adds all that the launch may read of what launches write. */
+static void add_buffers(const Cone *c, int i, Ranges *reads)
+{
+    const DevMem *m = &c->d->mem;
+    for (int a = 0; a < m->n_allocs; a++)
+        if (!m->allocs[a].variable && loads(c, i, a))
+            ranges_add(reads, m->allocs[a].base, m->allocs[a].base + m->allocs[a].bytes);
+}
+
 /* Adds what changes the bytes, and finds what that reads. */
 static int trace_changes(Cone *c, int i, Ranges *bytes)
 {
     int rc = add_blocks(c, i, bytes);
+    if (c->of[i].needs_all) tell_no_more(&c->of[i]);
     if (!rc) rc = trace_blocks(c, i);
     if (!rc && c->of[i].run.n) count_units(&c->of[i], bytes);
+    if (!rc && c->of[i].needs_all) add_buffers(c, i, &c->of[i].reads);
     return rc;
 }
 

@@ -114,6 +114,18 @@ static void test_threads_of_a_block(void **state)
 }
 
 /* The blocks that write the element are not known. */
+/* An element that a launch stores where values say, and one that it does not store. */
+static void test_places_that_follow_from_values(void **state)
+{
+    (void)state;
+    DeviceLaunch l[] = {launch("twice", x, y), launch("twice", x, t), launch("place", t, y)};
+    const int n = 250;
+    memcpy(l[2].params + 16, &n, 4);
+    l[2].grid[0] = 1;
+    expect(l, 3, (size_t)(2 * input_at(5)), 6);
+    expect(l, 3, (size_t)(2 * input_at(5)) + 1, 2 * input_at((size_t)(2 * input_at(5)) + 1));
+}
+
 static void test_what_cannot_be_known(void **state)
 {
     (void)state;
@@ -150,6 +162,7 @@ int main(void)
         cmocka_unit_test(test_what_is_changed_in_place),
         cmocka_unit_test(test_sums_by_atomics),
         cmocka_unit_test(test_addresses_that_follow_from_values),
+        cmocka_unit_test(test_places_that_follow_from_values),
         cmocka_unit_test(test_threads_of_a_block),
         cmocka_unit_test(test_what_cannot_be_known),
     };
