@@ -417,12 +417,11 @@ AttendedShape attention_shape(const Nodes *n, const Attended *a)
     node_key(n, a->of, key);
     if (a->rows.at[0] <= ATTENTION_TILE || shared_bytes(a, parts, s) > SHARED_MOST) s.groups = 1;
     if (shared_bytes(a, parts, s) > SHARED_MOST) s.stages = 1;
+    int most = shared_bytes(a, parts, (AttendedShape){2, 1}) > SHARED_MOST ? 1 : 2;
     s.groups = genes_choose(
         n->genes, key,
-        &(GenePoint){.gene = GENE_GROUPS, .by_default = s.groups, .least = 1, .most = 2});
-    while (s.groups > 1 && shared_bytes(a, parts, (AttendedShape){s.groups, 1}) > SHARED_MOST)
-        s.groups--;
-    int most = 3;
+        &(GenePoint){.gene = GENE_GROUPS, .by_default = s.groups, .least = 1, .most = most});
+    most = 3;
     while (most > 1 && shared_bytes(a, parts, (AttendedShape){s.groups, most}) > SHARED_MOST)
         most--;
     s.stages = genes_choose(n->genes, key,
