@@ -70,6 +70,11 @@ not_imported masked 'line 4 (`y = x\[x > 3\]`): aten.index.Tensor: the contents 
 module places <<<'i, j = torch.where(x > 0)
 return x[i, j]'
 not_imported places 'line 4 (`i, j = .*`): aten.where.default: the contents of a tensor decide the size'
+module looped <<<'y = torch.relu(x)
+for i in (x.sum(1) > 0).nonzero():
+    y = y.index_add(0, i, x[i])
+return y'
+refused looped 'line 5 (`for i in .*: the contents of a tensor decide what is computed'
 module autocast <<<'with torch.autocast(x.device.type, dtype=torch.bfloat16):
     y = x @ x.T
     with torch.autocast("cuda", enabled=False):
