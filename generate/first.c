@@ -29,6 +29,7 @@ typedef struct {
     int counted; /* uses are those of a plan in which products are op lines */
     Estimate *estimate; /* of the kernels; NULL: none is asked for */
     int room, n_kernels, n_lines, n_buffers;
+    Plain *plain; /* kernels are plain ones; NULL: they are not */
     Error *err;
 } Plan;
 
@@ -523,6 +524,13 @@ static void count_computed(Plan *p, const Kernel *k)
     }
 }
 
+static int write_text(Plan *p, Kernel *k)
+{
+    if (p->plain) return p->plain->write(k, &p->text, p->err);
+    const int rc = layout_write(k, &p->text, p->err);
+    return rc ? (rc < 0 ? -1 : 0) : kernel_write(k, &p->text, p->err);
+}
+
 static int write_computed(Plan *p, int node)
 {
     Kernel *k = memory_alloc(sizeof *k);
@@ -530,7 +538,7 @@ static int write_computed(Plan *p, int node)
     for (int tries = 0; rc == 1 && tries < 64; tries++) {
         rc = kernel_trace(k, &p->nodes, node, p->err);
         grow(p);
-        if (!rc && layout_apart(k) >= 0) {
+        if (!rc && !p->plain && layout_apart(k) >= 0) {
             k->wanted = layout_apart(k);
             rc = 1;
         }
@@ -568,8 +576,7 @@ static int write_computed(Plan *p, int node)
             p->done[k->root[r].node] = 1;
             rc = put_buffer(p, k->root[r].node);
         }
-        if (!rc) rc = layout_write(k, &p->text, p->err);
-        if (rc >= 0) rc = rc ? 0 : kernel_write(k, &p->text, p->err);
+        if (!rc) rc = write_text(p, k);
     }
     free(k);
     return rc;
@@ -622,7 +629,8 @@ static void offer_stored(Plan *p)
 {
     for (int i = 0; i < p->nodes.n; i++)
         if (may_be_stored(p, i) && !node_at(p, i)->stored &&
-            (p->kernels[i] > 1 || (p->kernels[i] && node_at(p, i)->kind == NODE_FOLD)))
+            (p->kernels[i] > 1 || (p->kernels[i] && node_at(p, i)->kind == NODE_FOLD) ||
+             (p->kernels[i] && p->plain && node_at(p, i)->value >= 0)))
             choose_stored(p, i);
 }
 
@@ -640,17 +648,18 @@ static void find_attention(Plan *p)
 /* Writes the plan and the source. */
 static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
 {
-    const Graph *g = sizes->task->graph;
-    if (nodes_read(&p->nodes, sizes, p->err)) return -1;
+    const Graph *g = size_graph(sizes->task);
     p->nodes.genes = genes;
-    layout_nodes(&p->nodes);
+    p->nodes.plain = p->plain;
+    if (nodes_read(&p->nodes, sizes, p->err)) return -1;
+    if (!p->plain) layout_nodes(&p->nodes);
     p->nodes.plain_names = g->n_nodes > MANY_NODES;
     buffer_init(&p->plan, SOURCE_MAX);
     buffer_init(&p->source, SOURCE_MAX);
     p->text = (KernelText){.plan = &p->plan, .source = &p->source, .estimate = p->estimate};
     p->view = memory_array((size_t)g->n_values + 1, 1);
     grow(p);
-    find_attention(p);
+    if (!p->plain) find_attention(p);
     store_given(p);
     if (name_outputs(p)) return -1;
     unsigned char *seen = memory_array((size_t)p->nodes.n + 1, 1);
@@ -686,6 +695,7 @@ static void close_plan(Plan *p)
 static int count_uses(Plan *p, SizeTable *sizes, const Genes *genes)
 {
     Genes own = {0};
+    if (p->plain) return 0;
     MatrixProduct m;
     int found = 0;
     if (genes) own.n_given = genes->n_given, own.given = genes->given;
@@ -696,15 +706,26 @@ static int count_uses(Plan *p, SizeTable *sizes, const Genes *genes)
     return rc ? rc : found;
 }
 
-/* The plan and the source, behind the lines of the schedule. */
-static void put_whole(Plan *p, const Genes *genes, Generated *out)
+/* The headers that a source needs. Those of half types are in each that is not plain. */
+static void put_headers(const Plan *p, Buffer *to)
 {
+    const char *s = p->source.data;
+    if (!p->plain || strstr(s, "__nv_bfloat16")) buffer_puts(to, "#include <cuda_bf16.h>\n");
+    if (!p->plain || strstr(s, "half")) buffer_puts(to, "#include <cuda_fp16.h>\n");
+    if (strstr(s, "__nv_fp8")) buffer_puts(to, "#include <cuda_fp8.h>\n");
+    if (p->plain && strstr(s, "__pipeline_")) buffer_puts(to, "#include <cuda_pipeline.h>\n");
+}
+
+/* The plan and the source, behind the lines of the schedule, which plain kernels have not. */
+static void put_whole(const Plan *p, const Genes *genes, Generated *out)
+{
+    const char *between = p->plain ? "" : "\n";
     Buffer whole;
     buffer_init(&whole, 3 * SOURCE_MAX);
-    if (genes) genes_write(genes, &whole);
-    buffer_printf(&whole, "%s\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n%s\n%s",
-                  p->plan.data, strstr(p->source.data, "__nv_fp8") ? "#include <cuda_fp8.h>\n" : "",
-                  p->source.data);
+    if (genes && !p->plain) genes_write(genes, &whole);
+    buffer_printf(&whole, "%s%s", p->plan.data, between);
+    put_headers(p, &whole);
+    buffer_printf(&whole, "%s%s", between, p->source.data);
     *out = (Generated){
         .source = buffer_detach(&whole), .n_kernels = p->n_kernels, .n_lines = p->n_lines};
     buffer_release(&whole);
@@ -722,32 +743,49 @@ static void put_eager(const Task *t, const Error *why, Generated *out)
     buffer_release(&whole);
 }
 
-static int generate(const Task *task, SizeTable *sizes, Plan *p, Genes *genes, Estimate *estimate)
+static int write_whole(SizeTable *sizes, Plan *p, Genes *genes, Generated *out)
 {
-    int *uses = p->uses = memory_array((size_t)task->graph->n_nodes + 1, sizeof *uses);
-    Error *err = p->err;
+    Plan own = *p;
+    p->uses = own.uses =
+        memory_array((size_t)size_graph(sizes->task)->n_nodes + 1, sizeof *p->uses);
+    p->estimate = NULL;
     int rc = count_uses(p, sizes, genes);
-    *p = (Plan){.err = err, .uses = uses, .counted = rc > 0, .estimate = estimate};
-    return rc < 0 ? rc : write_plan(p, sizes, genes);
+    own.counted = rc > 0;
+    *p = own;
+    if (rc >= 0) rc = write_plan(p, sizes, genes);
+    if (!rc) put_whole(p, genes, out);
+    return rc;
+}
+
+static int generate(const Task *task, Plan *p, Genes *genes, Generated *out)
+{
+    SizeTable *sizes = memory_alloc(sizeof *sizes);
+    *out = (Generated){0};
+    int open = !size_open(sizes, task, p->err);
+    int rc = open ? write_whole(sizes, p, genes, out) : -1;
+    free(p->uses);
+    if (open) close_plan(p), size_close(sizes);
+    free(sizes);
+    return rc;
 }
 
 int generate_first(const Task *task, Genes *genes, Estimate *estimate, Generated *out, Error *err)
 {
-    SizeTable *sizes = memory_alloc(sizeof *sizes);
-    Plan p = {.err = err};
-    *out = (Generated){0};
-    int open = !size_open(sizes, task, err);
-    int rc = open ? generate(task, sizes, &p, genes, estimate) : -1;
-    if (!rc) put_whole(&p, genes, out);
-    if (rc && task->graph && (err->code == ERROR_UNSUPPORTED || err->code == ERROR_INVALID) &&
+    Plan p = {.estimate = estimate, .err = err};
+    if (!task->graph) return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
+    int rc = generate(task, &p, genes, out);
+    if (rc && (err->code == ERROR_UNSUPPORTED || err->code == ERROR_INVALID) &&
         !(genes && genes->n_given)) {
         if (estimate) estimate_clear(estimate);
         put_eager(task, err, out);
         rc = 0;
     }
-    if (rc && open) error_prefix(err, "task %s", task->name);
-    free(p.uses);
-    if (open) close_plan(&p), size_close(sizes);
-    free(sizes);
-    return rc;
+    return rc ? error_prefix(err, "task %s", task->name) : 0;
+}
+
+int generate_plain(const Task *task, Genes *genes, Plain *plain, Generated *out, Error *err)
+{
+    Plan p = {.plain = plain, .err = err};
+    memset(plain->places, 0, sizeof plain->places);
+    return generate(task, &p, genes, out) ? error_prefix(err, "task %s", task->name) : 0;
 }

@@ -6,6 +6,7 @@
 
 #include "generate/estimate.h"
 #include "generate/genes.h"
+#include "generate/plain.h"
 #include "tasks/task.h"
 
 typedef struct {
@@ -18,5 +19,8 @@ typedef struct {
  * estimate: gets the kernels' times; may be NULL. UNSUPPORTED says what the graph has that cannot be
  * written. */
 int generate_first(const Task *task, Genes *genes, Estimate *estimate, Generated *out, Error *err);
+/* The same as plain kernels (plain.h), and what mistakes could be made in them. A graph beside a task's
+ * reference.c will do. */
+int generate_plain(const Task *task, Genes *genes, Plain *plain, Generated *out, Error *err);
 
 #endif

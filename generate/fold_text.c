@@ -18,8 +18,7 @@ static int is_struct(Fold f)
     return f == FOLD_MEAN || f == FOLD_SPREAD || f == FOLD_EXPSUM;
 }
 
-/* The fold of the same elements whose state has this one's result; itself where there is none. */
-static int state_of(const Writer *w, int step)
+int fold_state(const Writer *w, int step)
 {
     const Step *s = &w->k->step[step];
     Fold f = fold_of(w, step), by = f == FOLD_MEAN ? FOLD_SPREAD : FOLD_EXPSUM;
@@ -47,7 +46,7 @@ static const char *struct_type(const Writer *w, int step)
 
 void fold_put_element(Writer *w, int step, int batch, const char *indent)
 {
-    if (state_of(w, step) != step) return;
+    if (fold_state(w, step) != step) return;
     if (is_struct(fold_of(w, step))) {
         buffer_printf(&w->body, "%sz%d[%sv] = ", indent, step, batch ? "u * V + " : "");
         writer_value(w, w->k->step[step].arg[0], writer_type(w, step));
@@ -69,7 +68,7 @@ void fold_put_element(Writer *w, int step, int batch, const char *indent)
 static int takes_many(const Writer *w, const Pass *p, int step)
 {
     return p->level && writer_takes_part(w, p, step) && is_struct(fold_of(w, step)) &&
-           state_of(w, step) == step;
+           fold_state(w, step) == step;
 }
 
 void fold_put_values(Writer *w, const Pass *p, int n, const char *indent)
@@ -88,7 +87,7 @@ void fold_put_taken(Writer *w, const Pass *p, int n, const char *indent)
 
 static void put_start(Writer *w, int step)
 {
-    if (state_of(w, step) != step) return;
+    if (fold_state(w, step) != step) return;
     if (fold_of(w, step) != FOLD_SUM && fold_of(w, step) != FOLD_PROD) writer_help(w, HELP_ORDER);
     if (is_struct(fold_of(w, step))) {
         writer_help(w, fold_of(w, step) == FOLD_EXPSUM ? HELP_PEAK : HELP_MOMENTS);
@@ -108,7 +107,7 @@ static void put_result(Writer *w, int step)
 {
     static const char *const member[] = {
         [FOLD_MAX] = "most", [FOLD_MEAN] = "mean", [FOLD_SPREAD] = "spread", [FOLD_EXPSUM] = "sum"};
-    int of = state_of(w, step), many = is_struct(fold_of(w, of));
+    int of = fold_state(w, step), many = is_struct(fold_of(w, of));
     const char *type = many ? struct_type(w, of) : writer_type(w, step);
     writer_help(w, HELP_EXCHANGE);
     writer_help(w, w->strip >= 0 ? HELP_FOLD_COLUMNS : HELP_FOLD);
@@ -133,7 +132,7 @@ void fold_put_level(Writer *w, int level)
         writer_loop(w, &p);
         for (int own = 1; own >= 0; own--)
             for (int j = i; j < w->k->n; j++) {
-                if (!writer_takes_part(w, &p, j) || (state_of(w, j) == j) != own) continue;
+                if (!writer_takes_part(w, &p, j) || (fold_state(w, j) == j) != own) continue;
                 put_result(w, j);
                 w->defined[j] = 1;
             }

@@ -11,6 +11,8 @@ void fold_put_element(Writer *w, int step, int batch, const char *indent);
 /* Before and behind a loop over n vectors: of folds that take several elements at once. */
 void fold_put_values(Writer *w, const Pass *p, int n, const char *indent);
 void fold_put_taken(Writer *w, const Pass *p, int n, const char *indent);
+/* The fold of the same elements whose state has this one's result; itself where there is none. */
+int fold_state(const Writer *w, int step);
 /* All folds of a level, those over the same axes in one pass. */
 void fold_put_level(Writer *w, int level);
 

@@ -30,12 +30,21 @@ typedef enum {
     GENE_GROUPS,
     GENE_STAGES,
     GENE_LAYERS, /* of recurrent layers: kernels of clusters compute them */
+    GENE_ROW,    /* this one and those after it: of plain kernels (plain.h) */
+    GENE_REDUCE,
+    GENE_PASS,
+    GENE_SIDE,
+    GENE_COPY,
+    GENE_OWN,
     GENES
 } Gene;
 
 enum { GENES_NAME = 64, GENES_VALUES = 12, GENES_POINTS = 4096 };
 enum { KEEP_NONE, KEEP_REGISTERS };               /* values of GENE_KEEP */
 enum { ROUTE_LIBRARY, ROUTE_TENSOR, ROUTE_ROWS }; /* of GENE_ROUTE */
+enum { ROW_THREAD, ROW_WARP, ROW_BLOCK };         /* of GENE_ROW: who folds a row */
+enum { REDUCE_BY_SHUFFLE, REDUCE_BY_TREE };       /* of GENE_REDUCE */
+enum { COPY_LOAD, COPY_ASYNC };                   /* of GENE_COPY */
 
 /* A choice. of: the name of what the kernel writes, or of the value. */
 typedef struct {

@@ -13,6 +13,7 @@
 #include "generate/alone_text.h"
 #include "generate/estimate.h"
 #include "generate/fold_text.h"
+#include "generate/plain.h"
 #include "generate/scan_text.h"
 #include "generate/writer.h"
 #include "ops/op_text.h"
@@ -51,11 +52,18 @@ const char *writer_type(const Writer *w, int step)
 
 void writer_index(Writer *w, const Index *at)
 {
-    if (index_write(&w->k->scope, at, &w->body, w->err)) w->failed = 1;
+    const Index own = plain_index(w->k->nodes->plain, at);
+    const size_t from = w->body.len;
+    if (index_write(&w->k->scope, &own, &w->body, w->err)) w->failed = 1;
+    if (!w->k->nodes->plain || w->body.full || w->body.data[from] != '(') return;
+    memmove(w->body.data + from, w->body.data + from + 1, w->body.len - from);
+    w->body.len -= 2; /* both brackets */
+    w->body.data[w->body.len] = 0;
 }
 
 static void put_number(Writer *w, double v, const char *type)
 {
+    if (plain_slips_at(w->k->nodes->plain, v)) v *= 1.5;
     if (isnan(v) || isinf(v)) {
         buffer_puts(&w->body, isnan(v) ? "NAN" : v < 0 ? "-INFINITY" : "INFINITY");
     } else if (!strcmp(type, "float")) {
@@ -69,6 +77,7 @@ static void put_number(Writer *w, double v, const char *type)
 
 void writer_value(Writer *w, int step, const char *type)
 {
+    step = writer_origin(w, step);
     if (strcmp(writer_type(w, step), type)) buffer_printf(&w->body, "(%s)", type);
     buffer_printf(&w->body, "t%d", step);
 }
@@ -93,19 +102,42 @@ static void put_word(Writer *w, int step, const char *word, size_t len)
     }
 }
 
+/* A number of an operator's text. */
+static void put_literal(Writer *w, const char *text, size_t len)
+{
+    const double v = strtod(text, NULL);
+    buffer_append(&w->body, text, len);
+    if (plain_slips_at(w->k->nodes->plain, v)) buffer_puts(&w->body, " * 1.5f");
+}
+
+/* Where a text is a choice by a parameter, "p0 != 0 ? x : y", the one that is chosen. */
+static const char *chosen_text(const Node *x, size_t *len)
+{
+    const char *text = x->text, *other = strstr(text, " : ");
+    *len = strlen(text);
+    if (strncmp(text, "p0 != 0 ? ", 10) || !other) return text;
+    if (x->p[0] == 0) return *len -= (size_t)(other + 3 - text), other + 3;
+    *len = (size_t)(other - text) - 10;
+    return text + 10;
+}
+
 static void put_point(Writer *w, int step)
 {
-    const char *at = node_of(w, step)->text;
-    while (*at) {
+    size_t len;
+    const char *at = chosen_text(node_of(w, step), &len), *end = at + len;
+    while (at < end) {
         size_t n = 1;
         if (isdigit(*at) || (*at == '.' && isdigit(at[1]))) {
             while (isalnum(at[n]) || at[n] == '.' ||
                    ((at[n] == '-' || at[n] == '+') && at[n - 1] == 'e'))
                 n++;
-            buffer_append(&w->body, at, n);
+            put_literal(w, at, n);
         } else if (isalpha(*at) || *at == '_') {
             while (isalnum(at[n]) || at[n] == '_') n++;
-            put_word(w, step, at, n);
+            if (w->k->nodes->plain && plain_is_one(node_of(w, step), at, n))
+                n += 3;
+            else
+                put_word(w, step, at, n);
         } else {
             buffer_append(&w->body, at, 1);
         }
@@ -117,10 +149,20 @@ static void put_point(Writer *w, int step)
 
 static void put_load(Writer *w, int step)
 {
-    buffer_printf(&w->body, "(%s)%s[", writer_type(w, step),
-                  kernel_tensor(w->k, w->k->step[step].node, 0));
+    const char *type = writer_type(w, step);
+    if (!w->k->nodes->plain || strcmp(type, writer_ctype(w, step)))
+        buffer_printf(&w->body, "(%s)", type);
+    buffer_printf(&w->body, "%s[", kernel_tensor(w->k, w->k->step[step].node, 0));
     writer_index(w, &w->k->step[step].at);
     buffer_puts(&w->body, "]");
+}
+
+static void put_packed(Writer *w, int step)
+{
+    const char *type = writer_type(w, step);
+    if (!w->k->nodes->plain || strcmp(type, writer_ctype(w, step)))
+        buffer_printf(&w->body, "(%s)", type);
+    buffer_printf(&w->body, "p%d.v[v]", step);
 }
 
 /* The condition under which a step's elements are there. */
@@ -144,14 +186,16 @@ static void put_padded(Writer *w, int step)
 void writer_step(Writer *w, int step, const char *indent)
 {
     const Step *s = &w->k->step[step];
-    buffer_printf(&w->body, "%sconst %s t%d = ", indent, writer_type(w, step), step);
+    if (writer_origin(w, step) != step || plain_slips(w->k->nodes->plain, SLIP_NAME)) return;
+    buffer_printf(&w->body, "%s%s%s t%d = ", indent, w->k->nodes->plain ? "" : "const ",
+                  writer_type(w, step), step);
     if (writer_is_guarded(w, step)) put_condition(w, step);
     if (w->moved && w->moved[step])
         buffer_printf(&w->body, "(%s)keep%d[row + v][c]", writer_type(w, step), step);
     else if (s->place || node_of(w, step)->kind == NODE_COORD)
         writer_index(w, &s->at);
     else if (writer_is_packed(w, step))
-        buffer_printf(&w->body, "(%s)p%d.v[v]", writer_type(w, step), step);
+        put_packed(w, step);
     else if (is_load(w, step))
         put_load(w, step);
     else if (node_of(w, step)->kind == NODE_PAD)
@@ -557,8 +601,8 @@ void kernel_put_parameters(const Kernel *k, int types, int wide, Buffer *to)
     for (int i = 0; i < k->n_tensors; i++) {
         const Node *x = &k->nodes->node[k->tensor[i].node];
         if (types)
-            buffer_printf(to, "%s%s%s *__restrict__ %s", n++ ? ", " : "",
-                          k->tensor[i].written ? "" : "const ", dtype_ctype(x->dtype),
+            buffer_printf(to, "%s%s%s *%s%s", n++ ? ", " : "", k->tensor[i].written ? "" : "const ",
+                          dtype_ctype(x->dtype), k->nodes->plain ? "" : "__restrict__ ",
                           k->tensor[i].name);
         else
             buffer_printf(to, "%s%s", n++ ? ", " : "", k->tensor[i].name);
@@ -667,7 +711,9 @@ void writer_source(Writer *w, int threads)
     if (w->vec > 1) put_guard(w, &guard);
     kernel_put_parameters(w->k, 1, w->wide, &types);
     kernel_put_parameters(w->k, 0, w->wide, &names);
-    if (guard.len) {
+    if (w->k->nodes->plain) {
+        plain_source(w, &s, &(PlainParts){guard.data, types.data, names.data});
+    } else if (guard.len) {
         buffer_printf(&s,
                       "template <int V>\n__device__ __forceinline__ void body_@(%s)\n{\n%s}\n\n",
                       types.data, w->body.data);

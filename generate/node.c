@@ -266,6 +266,7 @@ static int read_line(Nodes *n, int line, Error *err)
     for (int i = 0; i < OP_MAX_RESULTS; i++) result[i] = -1;
     for (int i = 0; i < c->call.n_tensors; i++) missing |= (in[i] = nodes_value(n, c->in[i])) < 0;
     int before = n->n;
+    n->line = line;
     int rc = missing || is_odd(n, line) ? 1 : nodes_of_call(n, &call, err);
     for (int i = 1; i < c->call.n_results && !rc; i++)
         if (result[i] < 0 && value_at(n, 0, n->graph->first[line] + i)->live) rc = 1;
@@ -277,8 +278,8 @@ static int read_line(Nodes *n, int line, Error *err)
 
 int nodes_read(Nodes *out, SizeTable *sizes, Error *err)
 {
-    const Graph *g = sizes->task->graph;
-    memset(out, 0, sizeof *out);
+    const Graph *g = size_graph(sizes->task);
+    *out = (Nodes){.genes = out->genes, .plain = out->plain};
     out->sizes = sizes;
     out->graph = g;
     out->of = memory_array((size_t)g->n_values + 1, sizeof *out->of);

@@ -61,11 +61,13 @@ typedef struct {
     int *versions; /* by the same: how many contents its memory has had */
     int **kept;    /* by line: the nodes of an op line's tensors; NULL: it is none */
     int output[GRAPH_MAX_OUTPUTS];
-    int plain_names; /* of parameters: numbers, not what they stand for */
-    Genes *genes;    /* the schedule, the caller's; NULL: defaults */
+    int plain_names;     /* of parameters: numbers, not what they stand for */
+    Genes *genes;        /* the schedule, the caller's; NULL: defaults */
+    struct Plain *plain; /* kernels are plain ones (plain.h); NULL: they are not */
+    int line;            /* that is read */
 } Nodes;
 
-/* Reads a task's graph. The table must outlive *out. */
+/* Reads a task's graph. The table must outlive *out, whose genes and plain the caller has set. */
 int nodes_read(Nodes *out, SizeTable *sizes, Error *err);
 int nodes_value(Nodes *n,
                 int value); /* the node of a value of the graph, as it is at the end; -1: none */

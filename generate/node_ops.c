@@ -1,6 +1,7 @@
 /* What operators are as nodes: pointwise ones, folds, and those that are made of both. Steps of operators
  * that ATen composes are read like operators of their own. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "generate/node_build.h"
 #include "ops/op_chain.h"
 #include "ops/op_pointwise.h"
+#include "ops/op_product.h"
 #include "ops/op_reduction.h"
 #include "ops/op_strided.h"
 #include "ops/op_text.h"
@@ -486,6 +488,89 @@ static int is_norm(const Op *op)
     return 0;
 }
 
+/* ---- products ---- */
+
+typedef struct {
+    Product at[SIZE_BINDINGS];
+} Products;
+
+/* 1: each group is one dimension or none, and the result has batch, rows and columns in this order. */
+static int is_simple_product(const Products *b)
+{
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        const Product *p = &b->at[k];
+        int64_t step = 1;
+        for (int g = PRODUCT_COLUMNS; g >= 0; g--) {
+            if (p->rank[g] && (p->rank[g] > 1 || p->step[PRODUCT_C][g][0] != step)) return 0;
+            step *= p->count[g];
+        }
+        if (p->rank[PRODUCT_DEPTH] > 1) return 0;
+    }
+    return b->at[0].side[PRODUCT_A].tensor && b->at[0].side[PRODUCT_B].tensor;
+}
+
+/* The elements of an operand under the product's dimensions: the first so many groups. */
+static int product_operand(Nodes *n, const NodeCall *c, const Products *b, ProductOperand side,
+                           int rank)
+{
+    const int in = c->in[b->at[0].side[side].tensor - c->call[0]->tensor];
+    Node x = node_blank(NODE_VIEW, n->node[in].dtype);
+    x.arg[0] = in;
+    x.rank = rank;
+    for (int d = 0; d < rank; d++)
+        for (int k = 0; k < SIZE_BINDINGS; k++) {
+            const Product *p = &b->at[k];
+            x.size[d].at[k] = p->count[d];
+            x.step[d].at[k] = p->rank[d] ? p->step[side][d][0] : 0;
+        }
+    return node_made(n, "a", node_add(n, &x), -1);
+}
+
+static int times(Nodes *n, int a, double by)
+{
+    if (by == 1) return a;
+    int y = node_made(n, "p0 * a", a, -1);
+    n->node[y].p[0] = by;
+    return y;
+}
+
+/* 1: the schedule has it as a sum of the kernel's own. */
+static int is_own_product(const Nodes *n)
+{
+    char key[GRAPH_NAME];
+    const int value = n->graph->first[n->line];
+    snprintf(key, sizeof key, "%.44s", n->graph->name[value]);
+    return genes_choose(n->genes, key, &(GenePoint){.gene = GENE_OWN, .most = 1});
+}
+
+/* As a fold: of plain kernels, which compute the sums themselves. */
+static int product(Nodes *n, const NodeCall *c, Error *err)
+{
+    enum { WHOLE = PRODUCT_GROUPS, RESULT = PRODUCT_GROUPS - 1 };
+    Products b;
+    (void)err;
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        if (!product_of_call(c->call[k], &b.at[k])) return 1;
+        product_groups(&b.at[k], 1);
+    }
+    const Product *p = &b.at[0];
+    if (!is_simple_product(&b) || !is_own_product(n)) return 1;
+    int left = product_operand(n, c, &b, PRODUCT_A, WHOLE),
+        right = product_operand(n, c, &b, PRODUCT_B, WHOLE);
+    int y = node_fold(n, FOLD_SUM, node_made(n, "a * b", left, right), 1u << RESULT);
+    y = times(n, y, p->alpha);
+    if (p->side[PRODUCT_D].tensor && p->beta != 0)
+        y = node_made(n, "a + b", y,
+                      times(n, product_operand(n, c, &b, PRODUCT_D, RESULT), p->beta));
+    Node x = node_blank(NODE_VIEW, DTYPE_F32);
+    x.rank = c->call[0]->result[0].rank;
+    for (int d = 0; d < x.rank; d++)
+        for (int k = 0; k < SIZE_BINDINGS; k++) x.size[d].at[k] = c->call[k]->result[0].size[d];
+    y = node_reshape(n, y, x.rank, x.size);
+    c->result[0] = node_cast(n, y, c->call[0]->result[0].dtype);
+    return 0;
+}
+
 int nodes_of_call(Nodes *n, const NodeCall *c, Error *err)
 {
     const Op *op = c->call[0]->op;
@@ -497,5 +582,6 @@ int nodes_of_call(Nodes *n, const NodeCall *c, Error *err)
     if (is_norm(op)) return norm(n, c, err);
     if (op->flags & OP_VIEW) return viewed(n, c, err);
     int rc = node_select(n, c, err);
-    return rc > 0 ? node_window(n, c, err) : rc;
+    if (rc > 0) rc = node_window(n, c, err);
+    return rc > 0 && n->plain ? product(n, c, err) : rc;
 }

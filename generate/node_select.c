@@ -198,7 +198,7 @@ static int scanned(Nodes *n, const NodeCall *c, Error *err)
     const OpCall *call = c->call[0];
     int a = node_operand(c, 0), dim;
     const Dtype dtype = call->result[0].dtype;
-    if (a < 0 || !n->node[a].rank) return 1;
+    if (a < 0 || !n->node[a].rank || n->plain) return 1;
     if (op_dim(call->arg[1].integer[0], n->node[a].rank, &dim, err)) return -1;
     const int64_t length = n->node[a].size[dim].at[0], all = node_count(&n->node[a]).at[0];
     if (all / (length ? length : 1) < SCAN_ROWS && length > SCAN_LONG) return 1;

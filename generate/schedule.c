@@ -18,7 +18,7 @@ enum {
 };
 
 /* A gene of the kernel. It is named as what it writes first. */
-static int choose(const Writer *w, Gene gene, int by_default, int least, int most)
+int writer_choose(const Writer *w, Gene gene, int by_default, int least, int most)
 {
     const Nodes *n = w->k->nodes;
     const GenePoint p = {.gene = gene, .by_default = by_default, .least = least, .most = most};
@@ -155,14 +155,15 @@ static void choose_vector(Writer *w)
     for (int i = 0; i < w->k->n; i++) any |= writer_is_vector(w, i);
     for (int i = 0; i < w->k->n_roots; i++) any |= writer_root_is_vector(w, i);
     if (!any) w->vec = 1;
-    if (w->vec > 1) w->vec = choose(w, GENE_VEC, w->vec, 1, w->vec);
+    if (w->vec > 1) w->vec = writer_choose(w, GENE_VEC, w->vec, 1, w->vec);
 }
 
 int writer_is_packed(const Writer *w, int step)
 {
     return is_load(w, step) && in_columns(w, step) && !is_late(w, step) &&
            !w->k->step[step].inside && !(w->moved && w->moved[step]) &&
-           (w->strip >= 0 || w->vec == 1 || writer_is_vector(w, step));
+           (w->k->nodes->plain ? writer_is_vector(w, step)
+                               : w->strip >= 0 || w->vec == 1 || writer_is_vector(w, step));
 }
 
 /* 1: its text has the step's index. */
@@ -295,7 +296,7 @@ static void choose_scan(Writer *w)
     while (lanes < STREAM_LANES && (int64_t)lanes * 2 * w->vec < columns &&
            (near || rows * lanes < FULL_GPU / 4))
         lanes *= 2;
-    w->lanes = choose(w, GENE_LANES, lanes, 1, MOST_LANES);
+    w->lanes = writer_choose(w, GENE_LANES, lanes, 1, MOST_LANES);
     w->keep = 0;
     memset(w->kept, 0, (size_t)w->k->n);
 }
@@ -316,11 +317,11 @@ static void choose_lanes(Writer *w)
     if (w->strip < 0 && lanes > STREAM_LANES && rows > FEW_ROWS &&
         (!reads_again(w) || a_thread(w) > most_kept(w)))
         w->lanes = STREAM_LANES;
-    w->lanes = choose(w, GENE_LANES, w->lanes, 1, w->strip >= 0 ? STRIP : MOST_LANES);
+    w->lanes = writer_choose(w, GENE_LANES, w->lanes, 1, w->strip >= 0 ? STRIP : MOST_LANES);
     int fits = a_thread(w) <= most_kept(w);
     w->keep = reads_again(w) && a_thread(w) <= 2 * most_kept(w) ? (int)a_thread(w) : 0;
-    if (w->keep && choose(w, GENE_KEEP, fits ? KEEP_REGISTERS : KEEP_NONE, KEEP_NONE,
-                          KEEP_REGISTERS) == KEEP_NONE)
+    if (w->keep && writer_choose(w, GENE_KEEP, fits ? KEEP_REGISTERS : KEEP_NONE, KEEP_NONE,
+                                 KEEP_REGISTERS) == KEEP_NONE)
         w->keep = 0;
     for (int i = 0; i < w->k->n; i++)
         w->kept[i] = w->keep && writer_is_packed(w, i) && passes_of(w, i) > 1;
@@ -333,7 +334,7 @@ static void choose_items(Writer *w)
     int64_t most = w->k->has_folds ? a_thread(w) : all.at[0] / (FULL_GPU * w->vec);
     int flight = w->k->has_folds ? FLIGHT : 0; /* where nothing is folded, blocks are many */
     while (bytes && items < 8 && 2 * items * bytes <= flight && 2 * items <= most) items *= 2;
-    w->items = w->keep || w->alone ? 1 : choose(w, GENE_ITEMS, items, 1, 8);
+    w->items = w->keep || w->alone ? 1 : writer_choose(w, GENE_ITEMS, items, 1, 8);
 }
 
 int kernel_is_wide(const Kernel *k)
@@ -362,7 +363,29 @@ void writer_schedule(Writer *w)
         choose_lanes(w);
     if (w->columns) choose_items(w);
     if (w->k->has_folds ? w->strip < 0 && w->lanes <= 32 : w->columns != 0)
-        w->block = choose(w, GENE_BLOCK, BLOCK, 64, 1024);
+        w->block = writer_choose(w, GENE_BLOCK, BLOCK, 64, 1024);
+}
+
+void writer_axes_plain(Writer *w)
+{
+    w->lanes = w->items = w->vec = 1;
+    w->block = BLOCK;
+    w->wide = kernel_is_wide(w->k);
+    choose_axes(w);
+    w->alone = 0;
+}
+
+int writer_schedule_plain(Writer *w)
+{
+    const int apart = w->strip >= 0;
+    int lanes = 1;
+    choose_vector(w);
+    w->strip = -1;
+    while (w->k->has_folds && !apart && lanes < STREAM_LANES &&
+           lanes * 4 * w->vec < timed_columns(w))
+        lanes *= 2;
+    w->block = writer_choose(w, GENE_BLOCK, lanes > 32 ? lanes : BLOCK, 64, 1024);
+    return lanes;
 }
 
 void writer_schedule_tiles(Writer *w, int across)

@@ -91,8 +91,8 @@ int size_derivation(const Task *t, int64_t least, Derivation *out, Error *err)
                .n_constraints = t->n_constraints,
                .n_inputs = t->n_inputs,
                .n_outputs = t->n_outputs,
-               .lines = (const char *const *)t->graph->text,
-               .n_lines = t->graph->n_nodes};
+               .lines = (const char *const *)size_graph(t)->text,
+               .n_lines = size_graph(t)->n_nodes};
     if (!w) return error_set(err, ERROR_UNSUPPORTED, "task %s has no timed workload", t->name);
     for (int i = 0; i < t->n_axes; i++) {
         axes[i].name = t->axis_name[i];
@@ -443,7 +443,8 @@ int size_open(SizeTable *t, const Task *task, Error *err)
 {
     memset(t, 0, sizeof *t);
     t->task = task;
-    if (!task->graph) return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
+    if (!size_graph(task))
+        return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
     if (size_derivation(task, 2, &t->derived, err) && size_derivation(task, 1, &t->derived, err))
         return error_prefix(err, "task %s: its sizes are not free", task->name);
     if (bind_all(t, err)) {

@@ -24,6 +24,12 @@ typedef struct {
     } known[SIZE_KNOWN];
 } SizeTable;
 
+/* The graph that kernels are made for: a task's own, or that beside its reference.c; NULL: there is none. */
+static inline const Graph *size_graph(const Task *t)
+{
+    return t->graph ? t->graph : t->operators;
+}
+
 /* UNSUPPORTED: no sizes can be found that tell the axes apart. The task must outlive the table. */
 int size_open(SizeTable *t, const Task *task, Error *err);
 void size_close(SizeTable *t);

@@ -303,6 +303,7 @@ static int choose_parts(Nodes *n, int node, Size rows, Size columns)
     int64_t most = columns.at[0] / PART_COLUMNS, units = rows.at[0], parts = 1;
     if (apart) units = (units + STRIP_ROWS - 1) / STRIP_ROWS;
     if (most > MOST_PARTS) most = MOST_PARTS;
+    if (n->plain) return 1;
     if (is_long(rows, columns, apart)) parts = SPLIT_BLOCKS / (units ? units : 1);
     if (is_long(rows, columns, apart) && parts < 2) parts = 2;
     if (f->parts || n->node[f->arg[0]].parts || most < 2) return 1;

@@ -72,6 +72,9 @@ typedef enum {
 } Help;
 void writer_help(Writer *w, int which); /* puts a function of helpers.cu into the source, once */
 const char *writer_type(const Writer *w, int step);
+int writer_origin(const Writer *w,
+                  int step); /* of a plain kernel: the step whose value it copies */
+void writer_step(Writer *w, int step, const char *indent);
 void writer_value(Writer *w, int step,
                   const char *type); /* with a cast where its type is another */
 const char *writer_size(Writer *w, Size s);
@@ -117,8 +120,19 @@ int writer_passes(const Writer *w); /* over a row, before results are stored */
 void writer_elements(Writer *w, const char *indent); /* computes and stores V of them */
 void writer_source(Writer *w, int threads);
 
+/* Of plain kernels (plain.c). The parts: what must be whole vectors, parameters with types, their names. */
+typedef struct {
+    const char *guard, *types, *names;
+} PlainParts;
+void plain_source(const Writer *w, Buffer *to, const PlainParts *p);
+
 /* Sets all of the fields above but kept and defined, which the caller has cleared. */
 void writer_schedule(Writer *w);
+/* Sets the axes of a plain kernel. Then its vector and block; returns the threads that a row should have. */
+void writer_axes_plain(Writer *w);
+int writer_schedule_plain(Writer *w);
+/* A gene of the kernel. */
+int writer_choose(const Writer *w, Gene gene, int by_default, int least, int most);
 /* Sets them for tiles of a kernel without folds, whose result varies fastest along an axis. */
 void writer_schedule_tiles(Writer *w, int across);
 

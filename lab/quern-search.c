@@ -8,8 +8,8 @@
 #include "eval/candidate/answer.h"
 #include "stages/data/promptset.h"
 #include "stages/data/stage_config.h"
-#include "stages/teacher/designs.h"
 #include "stages/teacher/template.h"
+#include "tasks/designs.h"
 #include "tasks/task.h"
 
 enum { MAX_ANSWER = 1 << 20 };

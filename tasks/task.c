@@ -372,7 +372,8 @@ static int read_work(Task *t, const json_t *root, const char *file, Error *err)
         return -1;
     t->bytes = memory_strdup(bytes);
     t->flops = memory_strdup(flops);
-    return read_source(t, "reference.c", &t->reference_source, err) ||
+    return task_operators_read(t, root, file, err) ||
+                   read_source(t, "reference.c", &t->reference_source, err) ||
                    read_source(t, "baseline.cu", &t->baseline_source, err)
                ? -1
                : 0;
@@ -413,7 +414,7 @@ static int parse(Task *t, const char *text, const char *file, Error *err)
         "name",       "description", "op_type", "tags",   "level",       "split",
         "axes",       "inputs",      "outputs", "graph",  "constraints", "tolerance",
         "special",    "exact",       "turns",   "bytes",  "flops",       "workloads",
-        "degenerate", "precision",   "call",    "budget", NULL};
+        "degenerate", "precision",   "call",    "budget", "operators",   NULL};
     json_t *root = json_read_text(text, strlen(text), file, err);
     int rc = -1;
     if (!root) return -1;
@@ -494,6 +495,7 @@ void task_free(Task *t)
     free(t->constraints);
     if (t->library) dlclose(t->library);
     graph_free(t->graph);
+    graph_free(t->operators);
     free(t->description);
     free(t->dir);
     free(t->reference_source);

@@ -161,6 +161,7 @@ typedef struct {
     char digest[DIGEST_HEX]; /* of task.json, reference.c and the .cu files */
     void *library;           /* the dlopen'ed reference; NULL until task_reference */
     Graph *graph;            /* NULL: reference.c and baseline.cu are given */
+    Graph *operators; /* beside these: the same as a graph, for the kernel generator; or NULL */
 } Task;
 
 /* Loads and checks one folder. Errors name file and field. */

@@ -55,8 +55,8 @@ static int is_axis(void *task, const char *name)
 }
 
 /* names: memory for lines, inputs and outputs. */
-static int read_lines(Task *t, const json_t *list, const char **names[3], const char *file,
-                      Error *err)
+static int read_lines(Task *t, const json_t *list, const char **names[3], Graph **out,
+                      const char *file, Error *err)
 {
     const char **lines = names[0], **inputs = names[1], **outputs = names[2];
     GraphSource s = {.lines = lines,
@@ -72,26 +72,39 @@ static int read_lines(Task *t, const json_t *list, const char **names[3], const 
             return error_set(err, ERROR_CORRUPT, "%s: graph[%d]: a text expected", file, i);
     for (int i = 0; i < t->n_inputs; i++) inputs[i] = t->inputs[i].name;
     for (int i = 0; i < t->n_outputs; i++) outputs[i] = t->outputs[i].name;
-    return graph_read(&s, &t->graph, err) ? error_prefix(err, "%s", file) : 0;
+    return graph_read(&s, out, err) ? error_prefix(err, "%s", file) : 0;
 }
 
-int task_graph_read(Task *t, const json_t *root, const char *file, Error *err)
+static int read_graph(Task *t, const json_t *root, const char *field, Graph **out, const char *file,
+                      Error *err)
 {
-    json_t *list = json_need_array(root, "graph", file, err);
+    json_t *list = json_need_array(root, field, file, err);
     if (!list) return -1;
     size_t n = json_array_size(list);
     if (n < 1 || n > GRAPH_MAX_NODES)
-        return error_set(err, ERROR_LIMIT, "%s: graph: expected 1 to %d lines, found %zu", file,
+        return error_set(err, ERROR_LIMIT, "%s: %s: expected 1 to %d lines, found %zu", file, field,
                          GRAPH_MAX_NODES, n);
     const char **names[3] = {memory_array(n, sizeof(char *)),
                              memory_array((size_t)t->n_inputs, sizeof(char *)),
                              memory_array((size_t)t->n_outputs, sizeof(char *))};
-    int rc = read_lines(t, list, names, file, err);
+    int rc = read_lines(t, list, names, out, file, err);
     for (int i = 0; i < 3; i++) free(names[i]);
-    if (rc) return -1;
+    return rc;
+}
+
+int task_graph_read(Task *t, const json_t *root, const char *file, Error *err)
+{
+    if (read_graph(t, root, "graph", &t->graph, file, err)) return -1;
     t->reference_source = formula(t->graph);
     t->baseline_source = op_lines(t->graph);
     return 0;
+}
+
+int task_operators_read(Task *t, const json_t *root, const char *file, Error *err)
+{
+    return json_object_get(root, "operators")
+               ? read_graph(t, root, "operators", &t->operators, file, err)
+               : 0;
 }
 
 /* ---- one workload ---- */

@@ -8,6 +8,8 @@
 
 /* Reads root["graph"] into t->graph, and writes reference_source and baseline_source. */
 int task_graph_read(Task *t, const json_t *root, const char *file, Error *err);
+/* Reads root["operators"] into t->operators, where a task of files has it. */
+int task_operators_read(Task *t, const json_t *root, const char *file, Error *err);
 
 /* Binds the graph to a workload, and checks that outputs have the shapes and dtypes that task.json
  * states. The caller frees *out with graph_bound_free. */

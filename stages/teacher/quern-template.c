@@ -5,8 +5,8 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"
-#include "stages/teacher/designs.h"
 #include "stages/teacher/template.h"
+#include "tasks/designs.h"
 
 static void print_texts(const TemplateKernel *k)
 {

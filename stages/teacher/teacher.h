@@ -10,7 +10,7 @@
 #include "artifacts/artifact.h"
 #include "stages/policy/budget.h"
 #include "stages/policy/prompt_facts.h"
-#include "stages/teacher/designs.h"
+#include "tasks/designs.h"
 #include "tasks/task.h"
 
 /* A request for one answer, and its sample record (NULL: the teacher has no more answers). */

@@ -9,8 +9,8 @@
 
 #include "base/memory.h"
 #include "base/words.h"
-#include "stages/teacher/designs.h"
 #include "stages/teacher/template_formula.h"
+#include "tasks/designs.h"
 
 enum { SOURCE_MAX = 1 << 16, SUBSTITUTION_DEPTH = 8, SENTENCES_MAX = 199 };
 

@@ -14,7 +14,7 @@ enum { GRAMMAR_MAX_TEXTS = 128 };
 typedef struct {
     TemplateKernel *kernel;
     const char *task;    /* the family's name */
-    const char *without; /* designs that are not drawn (stages/teacher/designs.h); NULL: none */
+    const char *without; /* designs that are not drawn (tasks/designs.h); NULL: none */
     int kept; /* 1: the plan has op lines, and only fast kernels beside them are worth much */
     const char *reduce; /* "tree" or "shuffle" once a kernel of a formula has drawn it; else NULL */
     Random random;

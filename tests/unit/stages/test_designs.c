@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "stages/teacher/designs.h"
 #include "stages/teacher/template.h"
+#include "tasks/designs.h"
 
 static void put(const char *text)
 {

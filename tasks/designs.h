@@ -1,8 +1,8 @@
-/* Designs that the template teacher does not draw, by task. A line of the file has a task's name, or "*"
+/* Designs that are not drawn, by task. A line of the file has a task's name, or "*"
  * for every task, and designs as NAME=VALUE, or FAMILY/NAME=VALUE of one family alone, with blanks between:
  *   gelu vector=4 way=registers matmul_bias_relu/launches=1 */
-#ifndef STAGES_TEACHER_DESIGNS_H
-#define STAGES_TEACHER_DESIGNS_H
+#ifndef TASKS_DESIGNS_H
+#define TASKS_DESIGNS_H
 
 #include <stddef.h>
 

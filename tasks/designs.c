@@ -1,5 +1,5 @@
 /* The file of designs that are not drawn. */
-#include "stages/teacher/designs.h"
+#include "tasks/designs.h"
 
 #include <stdlib.h>
 #include <string.h>

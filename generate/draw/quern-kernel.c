@@ -1,0 +1,160 @@
+/* quern-kernel: prints the generator's candidate of a task, by a schedule or its defaults, or drawn ones. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "generate/draw/draw.h"
+#include "tasks/designs.h"
+#include "tasks/task.h"
+
+enum { SCHEDULE_MAX = 1 << 20 };
+
+typedef struct {
+    const char *name, *root, *schedule, *output, *without;
+    const Task *task;
+    int64_t seed, count;
+    double mistakes;
+    int texts;
+    Designs designs;
+} Options;
+
+/* A schedule: lines, or a file that has some. */
+static int read_schedule(const char *given, Genes *g, Error *err)
+{
+    Buffer b;
+    if (strstr(given, "//@")) return genes_read(g, given, strlen(given), err);
+    buffer_init(&b, SCHEDULE_MAX);
+    int rc = file_read(given, SCHEDULE_MAX, &b, err);
+    if (!rc) rc = genes_read(g, b.data, b.len, err);
+    buffer_release(&b);
+    return rc;
+}
+
+static int check_used(const Genes *g, Error *err)
+{
+    const GenePoint *p = genes_unused(g);
+    if (!p) return 0;
+    return error_set(err, ERROR_INVALID,
+                     "schedule of %s: %s=%d is no choice there; quern-kernel without --schedule "
+                     "prints the lines of all choices",
+                     p->of, gene_row(p->gene)->name, p->value);
+}
+
+static int print_candidate(const Options *o, Error *err)
+{
+    Genes genes = {0};
+    Generated g = {0};
+    int rc = 0;
+    if (o->schedule) rc = read_schedule(o->schedule, &genes, err);
+    if (!rc) rc = generate_first(o->task, &genes, NULL, &g, err);
+    if (!rc) rc = check_used(&genes, err);
+    if (!rc) fputs(g.source, stdout);
+    free(g.source);
+    genes_free(&genes);
+    return rc;
+}
+
+/* ---- drawn kernels ---- */
+
+static void print_texts(const Drawn *d)
+{
+    Buffer lines;
+    buffer_init(&lines, SCHEDULE_MAX);
+    genes_write(&d->genes, &lines);
+    fprintf(stderr, "%sdistance=%d", lines.data, d->distance);
+    if (d->slip) fprintf(stderr, " mistake=%s", slip_name(d->slip));
+    fputs("\n", stderr);
+    buffer_release(&lines);
+}
+
+/* Draws one kernel to stdout, or to the file OUTPUT/TASK-SEED.cu. */
+static int draw(const Options *o, uint64_t seed, Error *err)
+{
+    Drawn d;
+    char path[4096];
+    const DrawOptions options = {seed, o->mistakes, designs_of(&o->designs, o->task->name)};
+    if (draw_kernel(o->task, &options, &d, err)) return -1;
+    int rc = 0;
+    if (o->texts) print_texts(&d);
+    snprintf(path, sizeof path, "%s/%s-%" PRIu64 ".cu", o->output ? o->output : "", o->task->name,
+             seed);
+    if (o->output)
+        rc = file_write_atomic(path, d.source, strlen(d.source), err);
+    else
+        fputs(d.source, stdout);
+    draw_release(&d);
+    return rc;
+}
+
+static int run(Options *o, Error *err)
+{
+    if (o->seed < 0) return print_candidate(o, err);
+    if (o->without && designs_read(o->without, &o->designs, NULL, err)) return -1;
+    for (int64_t i = 0; i < o->count; i++)
+        if (draw(o, (uint64_t)(o->seed + i), err)) return -1;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    Options o = {.seed = -1, .count = 1};
+    const Flag flags[] = {
+        {.name = "task", .kind = FLAG_TEXT, .target = &o.name, .help = "task", .required = 1},
+        {.name = "task-root", .kind = FLAG_TEXT, .target = &o.root, .help = "folder of the tasks"},
+        {.name = "schedule",
+         .kind = FLAG_TEXT,
+         .target = &o.schedule,
+         .help =
+             "`//@ schedule` lines, or a file with some, such as a kernel; defaults if not given"},
+        {.name = "seed",
+         .kind = FLAG_INT,
+         .target = &o.seed,
+         .help = "draw the kernel that this number stands for, as the generator teaches",
+         .max = 1e15},
+        {.name = "count",
+         .kind = FLAG_INT,
+         .target = &o.count,
+         .help = "draw so many, of this seed and those after it",
+         .min = 1,
+         .max = 1e6},
+        {.name = "output",
+         .kind = FLAG_TEXT,
+         .target = &o.output,
+         .help = "folder for drawn kernels, TASK-SEED.cu each; not stdout"},
+        {.name = "mistakes",
+         .kind = FLAG_FLOAT,
+         .target = &o.mistakes,
+         .help = "share of drawn kernels with a mistake",
+         .max = 1},
+        {.name = "texts",
+         .kind = FLAG_BOOL,
+         .target = &o.texts,
+         .help = "genes, distance from the defaults and mistake of drawn kernels on stderr"},
+        {.name = "without",
+         .kind = FLAG_TEXT,
+         .target = &o.without,
+         .help = "file of genes that are not drawn: lines of a task, or *, and NAME=VALUE..."},
+        {0},
+    };
+    const FlagSpec spec = {
+        .program = "quern-kernel",
+        .synopsis = "--task NAME [--schedule LINES | --seed N [--count N --output DIR]]",
+        .about = "Prints the kernel generator's candidate of a task, or drawn ones.",
+        .flags = flags};
+    const char *words[1];
+    flags_parse(&spec, argc, argv, words);
+    log_open("quern-kernel");
+    Error err;
+    TaskSet tasks = {0};
+    int at = taskset_need(&tasks, o.root, o.name, &err);
+    if (at < 0) log_die(&err);
+    o.task = tasks.tasks[at];
+    if (run(&o, &err)) log_die(&err);
+    taskset_release(&tasks);
+    designs_release(&o.designs);
+    return log_close(EXIT_STATUS_OK);
+}

@@ -1,0 +1,91 @@
+/* The mistakes of plain kernels, and what their text shares with that of other kernels. */
+#include "generate/plain.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "generate/writer.h"
+
+/* ---- mistakes ---- */
+
+const char *slip_name(Slip s)
+{
+    static const char *const names[SLIPS] = {"none",           "missing_guard",  "missing_barrier",
+                                             "missing_wait",   "swapped_axes",   "wrong_identity",
+                                             "stale_partial",  "wrong_constant", "off_by_one",
+                                             "too_few_blocks", "undeclared_name"};
+    return s < SLIPS ? names[s] : NULL;
+}
+
+int plain_slips(Plain *p, Slip s)
+{
+    return p && p->places[s]++ == p->at && p->slip == s;
+}
+
+int plain_slips_at(Plain *p, double number)
+{
+    static const double least = 0.05; /* which matters where it is wrong */
+    return fabs(number) >= least && !isinf(number) && plain_slips(p, SLIP_CONSTANT);
+}
+
+/* ---- text ---- */
+
+int plain_is_one(const Node *x, const char *word, size_t len)
+{
+    return len == 2 && *word == 'p' && word[1] >= '0' && word[1] <= '9' &&
+           x->p[word[1] - '0'] == 1 && !strncmp(word + len, " * ", 3);
+}
+
+int writer_origin(const Writer *w, int step)
+{
+    const Node *x = node_of(w, step);
+    const int of = w->k->step[step].arg[0];
+    if (!w->k->nodes->plain || x->kind != NODE_POINT || of < 0 || strcmp(x->text, "a") ||
+        w->k->step[step].place || strcmp(writer_type(w, of), writer_type(w, step)))
+        return step;
+    return writer_origin(w, of);
+}
+
+/* Exchanges the coefficients of the first two axes of an index. */
+static void swap_axes(Index *at)
+{
+    int first = -1;
+    for (int i = 0; i < INDEX_AXES; i++) {
+        if (size_is(at->by[i], 0)) continue;
+        if (first >= 0) {
+            const Size by = at->by[i];
+            at->by[i] = at->by[first];
+            at->by[first] = by;
+            return;
+        }
+        first = i;
+    }
+}
+
+static int count_terms(const Index *at)
+{
+    int n = 0;
+    for (int i = 0; i < INDEX_AXES; i++) n += !size_is(at->by[i], 0);
+    return n;
+}
+
+Index plain_index(Plain *p, const Index *at)
+{
+    Index own = *at;
+    if (count_terms(at) > 1 && plain_slips(p, SLIP_AXES)) swap_axes(&own);
+    return own;
+}
+
+void plain_source(const Writer *w, Buffer *to, const PlainParts *p)
+{
+    const char *head =
+        *p->guard ? "template <int V>\n__device__ void body_@" : "__global__ void kernel_@";
+    buffer_printf(to, "%s(%s)\n{\n", head, p->types);
+    if (!*p->guard && w->vec > 1) buffer_printf(to, "    const int V = %d;\n", w->vec);
+    buffer_printf(to, "%s}\n\n", w->body.data);
+    if (*p->guard)
+        buffer_printf(to,
+                      "__global__ void kernel_@(%s)\n{\n    if ((%s) %% %d == 0) body_@<%d>(%s);\n"
+                      "    else body_@<1>(%s);\n}\n\n",
+                      p->types, p->guard, w->vec, w->vec, p->names, p->names);
+}
