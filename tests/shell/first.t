@@ -1,6 +1,6 @@
 #!/bin/bash
 # The generator's first candidates are right: pointwise, over rows and over columns, split sums, scans,
-# views, casts, products, also of half types.
+# views, casts, products, also of half types, and convolutions.
 # TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
@@ -29,6 +29,7 @@ while read -r t schedule; do
 done <<'END'
 swiglu_bf16 //@ schedule g route=tensor tile=128 split=2
 bmm_bias_f16 //@ schedule h route=tensor stages=3
+up_gelu //@ schedule h route=tensor
 END
 unset QUERN_TASKS
 lines() { sed -n '/^\/\/@ schedule/p' "$1"; }
