@@ -87,7 +87,8 @@ static void put_split(ProductWriter *w, const char *name, const char *side, Prod
 void product_put_value(ProductWriter *w, const char *rows)
 {
     const ProductJoin *j = w->join;
-    KernelElement e = {.n_given = j->n, .width = w->m->count[PRODUCT_COLUMNS]};
+    KernelElement e = {
+        .n_given = j->n, .width = w->m->count[PRODUCT_COLUMNS], .rows = w->m->count[PRODUCT_ROWS]};
     buffer_printf(&w->body,
                   "    const auto value = [&](long long batch, long long row, long long column, "
                   "float total%s) {\n        const long long line = batch * %s + row;\n",
@@ -578,6 +579,9 @@ int product_write(const ProductJoin *j, Kernel *k, KernelText *t, Error *err)
     ProductWriter w = {.join = j, .m = &j->m[0], .k = k, .t = t, .err = err};
     buffer_init(&w.body, 1 << 20);
     w.out = kernel_tensor(k, k->root[0].node, 1);
+    for (int i = 0; i < k->axes.n; i++)
+        k->rows |= (unsigned)size_divides(j->m[0].count[PRODUCT_COLUMNS], k->root[0].at.by[i]) << i;
+    kernel_merge(k); /* rows and columns apart */
     int rc = j->m[0].convolution          ? convolve_write(&w)
              : j->m[0].dtype == DTYPE_F32 ? write_floats(&w)
                                           : product_half_write(&w);
