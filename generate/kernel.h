@@ -96,10 +96,11 @@ int kernel_write(Kernel *k, KernelText *t, Error *err);
 /* Adds the source of a kernel, in which @ stands for its number, or finds an equal one's: the number. */
 int kernel_put_source(KernelText *t, const char *text);
 
-/* For kernels whose loops are written elsewhere: what they do with one element, whose flat place in the first
- * result is line * width + column, with batch * rows + row as the line where rows is above 0. given: the
- * steps that the text has as `sum` and `sum_2`; width: an axis begins there. Statements that end in a return of
- * the result. between: a text behind what depends on the line alone; is_small: places have 32 bits. */
+/* For kernels whose loops are written elsewhere: what they do with one element, whose flat place in
+ * the first result is line * width + column, with batch * rows + row as the line where rows is above
+ * 0. given: the steps that the text has as `sum` and `sum_2`; width: an axis begins there. Statements
+ * that end in a return of the result. between: a text behind what depends on the line alone; is_small:
+ * places have 32 bits. */
 typedef struct {
     int n_given, given[2];
     Size width, rows;
