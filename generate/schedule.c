@@ -398,3 +398,23 @@ void writer_schedule_tiles(Writer *w, int across)
     w->strip = -1;
     choose_vector(w);
 }
+
+void writer_element_axes(Writer *w, const KernelElement *e)
+{
+    unsigned of[3] = {0}; /* batch, row, column */
+    const Axes *a = &w->k->axes;
+    const Size plane = size_times(e->rows, e->width);
+    const char *type = e->is_small ? "int" : "long long";
+    int apart = !size_is(e->rows, 0);
+    for (int i = 0; i < a->n; i++) {
+        const Size by = w->k->root[0].at.by[i];
+        if (w->k->bound[i] >= 0 || size_is(a->size[i], 1)) continue;
+        const int line = size_divides(e->width, by), batch = apart && size_divides(plane, by);
+        of[line ? !batch : 2] |= 1u << i;
+        apart &= !line || batch || size_divides(size_times(by, a->size[i]), plane);
+    }
+    if (apart) writer_axes(w, of[0], "batch", type, "        ");
+    writer_axes(w, apart ? of[1] : of[0] | of[1], apart ? "row" : "line", type, "        ");
+    if (e->between) buffer_puts(&w->body, e->between);
+    writer_axes(w, of[2], "column", type, "        ");
+}

@@ -82,6 +82,8 @@ const char *writer_ctype(const Writer *w, int step); /* in memory */
 void writer_index(Writer *w, const Index *at);
 /* The axes in `mask` of a flat number, the last one varying fastest. */
 void writer_axes(Writer *w, unsigned mask, const char *flat, const char *type, const char *indent);
+/* The axes of an element: of its batch and row where no axis goes through both, else of its line. */
+void writer_element_axes(Writer *w, const KernelElement *e);
 /* Steps that are the same for a whole row, once the folds below `level` are known. */
 void writer_row_steps(Writer *w, int level);
 
