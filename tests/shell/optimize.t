@@ -103,6 +103,8 @@ ok $? "a package that a kernel cannot have is named"
 optimize OP=row.pt2 "${here[@]}" TO=torch RUN=other BUDGET=1s
 [ $rc = 0 ] && [ -s runs/other/row/package.json ] && grep -q '^package: runs/other/row$' out
 ok $? "a budget of a second ends with a package of the first kernel"
+begins=$(head -1 runs/other/search/report.txt)
+[[ $begins =~ ^row\ on\ .*[0-9]x\ eager ]]; ok $? "its report begins with what the package is worth" "$begins"
 long=gate_norm_silu_bf16 # with many schedules
 set -m # without it, what runs in the background ignores the signal
 "$root/mk/optimize" optimize "$BUILD" - make OP="$root/tasks/composed/$long" "${here[@]}" \
