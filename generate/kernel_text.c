@@ -1,10 +1,7 @@
 /* The source of a kernel. Each thread takes `V` neighbouring elements along the last column axis: of all
  * elements where nothing is folded, else of a row, which `lanes` threads share. Where a row's elements lie
  * apart, neighbouring threads take neighbouring rows. */
-#include <ctype.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/embed.h"
@@ -61,88 +58,11 @@ void writer_index(Writer *w, const Index *at)
     w->body.data[w->body.len] = 0;
 }
 
-static void put_number(Writer *w, double v, const char *type)
-{
-    if (plain_slips_at(w->k->nodes->plain, v)) v *= 1.5;
-    if (isnan(v) || isinf(v)) {
-        buffer_puts(&w->body, isnan(v) ? "NAN" : v < 0 ? "-INFINITY" : "INFINITY");
-    } else if (!strcmp(type, "float")) {
-        char text[40];
-        snprintf(text, sizeof text, "%.9g", v);
-        buffer_printf(&w->body, "%s%sf", text, strpbrk(text, ".e") ? "" : ".");
-    } else {
-        buffer_printf(&w->body, "(%s)%.17g", type, v);
-    }
-}
-
 void writer_value(Writer *w, int step, const char *type)
 {
     step = writer_origin(w, step);
     if (strcmp(writer_type(w, step), type)) buffer_printf(&w->body, "(%s)", type);
     buffer_printf(&w->body, "t%d", step);
-}
-
-/* A word of a point's text. */
-static void put_word(Writer *w, int step, const char *word, size_t len)
-{
-    const Node *x = node_of(w, step);
-    const Step *s = &w->k->step[step];
-    if (len == 1 && *word >= 'a' && *word <= 'c') {
-        int i = *word - 'a';
-        if (s->arg[i] >= 0)
-            writer_value(w, s->arg[i], x->from ? x->from : x->type);
-        else
-            put_number(w, x->number[i], x->from ? x->from : x->type);
-    } else if (len == 1 && *word == 'n') {
-        buffer_printf(&w->body, "(%s)%s", x->type, writer_size(w, x->scale));
-    } else if (*word == 'p' && len < 4 && len > 1 && isdigit(word[1])) {
-        put_number(w, x->p[atoi(word + 1)], x->type);
-    } else {
-        buffer_append(&w->body, word, len);
-    }
-}
-
-/* A number of an operator's text. */
-static void put_literal(Writer *w, const char *text, size_t len)
-{
-    const double v = strtod(text, NULL);
-    buffer_append(&w->body, text, len);
-    if (plain_slips_at(w->k->nodes->plain, v)) buffer_puts(&w->body, " * 1.5f");
-}
-
-/* Where a text is a choice by a parameter, "p0 != 0 ? x : y", the one that is chosen. */
-static const char *chosen_text(const Node *x, size_t *len)
-{
-    const char *text = x->text, *other = strstr(text, " : ");
-    *len = strlen(text);
-    if (strncmp(text, "p0 != 0 ? ", 10) || !other) return text;
-    if (x->p[0] == 0) return *len -= (size_t)(other + 3 - text), other + 3;
-    *len = (size_t)(other - text) - 10;
-    return text + 10;
-}
-
-static void put_point(Writer *w, int step)
-{
-    size_t len;
-    const char *at = chosen_text(node_of(w, step), &len), *end = at + len;
-    while (at < end) {
-        size_t n = 1;
-        if (isdigit(*at) || (*at == '.' && isdigit(at[1]))) {
-            while (isalnum(at[n]) || at[n] == '.' ||
-                   ((at[n] == '-' || at[n] == '+') && at[n - 1] == 'e'))
-                n++;
-            put_literal(w, at, n);
-        } else if (isalpha(*at) || *at == '_') {
-            while (isalnum(at[n]) || at[n] == '_') n++;
-            if (w->k->nodes->plain && plain_is_one(node_of(w, step), at, n))
-                n += 3;
-            else
-                put_word(w, step, at, n);
-        } else {
-            buffer_append(&w->body, at, 1);
-        }
-        at += n;
-    }
 }
 
 /* ---- steps ---- */
@@ -180,7 +100,7 @@ static void put_padded(Writer *w, int step)
 {
     writer_value(w, w->k->step[step].arg[0], writer_type(w, step));
     buffer_puts(&w->body, " : ");
-    put_number(w, node_of(w, step)->number[0], writer_type(w, step));
+    writer_number(w, node_of(w, step)->number[0], writer_type(w, step));
 }
 
 void writer_step(Writer *w, int step, const char *indent)
@@ -201,7 +121,7 @@ void writer_step(Writer *w, int step, const char *indent)
     else if (node_of(w, step)->kind == NODE_PAD)
         put_padded(w, step);
     else
-        put_point(w, step);
+        writer_point(w, step);
     buffer_puts(&w->body, ";\n");
     for (int i = 0; i < w->k->axes.n && s->place; i++)
         if (w->k->bound[i] == step)

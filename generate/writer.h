@@ -75,6 +75,8 @@ const char *writer_type(const Writer *w, int step);
 int writer_origin(const Writer *w,
                   int step); /* of a plain kernel: the step whose value it copies */
 void writer_step(Writer *w, int step, const char *indent);
+void writer_number(Writer *w, double v, const char *type);
+void writer_point(Writer *w, int step); /* the expression of a pointwise step */
 void writer_value(Writer *w, int step,
                   const char *type); /* with a cast where its type is another */
 const char *writer_size(Writer *w, Size s);

@@ -193,6 +193,25 @@ static void test_a_graph_that_cannot_be_written_stays_as_it_is(void **state)
            "All operators stay as they are: ", "__global__");
 }
 
+static void test_products_are_rounded_before_folds_are_subtracted(void **state)
+{
+    static const char *const softmax[] = {"a = aten.mul.Tensor(x, z)",
+                                          "y = aten.softmax.int(a, -1)"},
+                             *const leaky[] = {"a = aten.leaky_relu(x, 0.25)",
+                                               "m = aten.mean.dim(z, [1], True)",
+                                               "y = aten.sub.Tensor(a, m)"},
+                             *const squares[] = {"a = aten.mul.Tensor(x, z)", "y = aten.sum(a)"};
+    const Small s = {
+        .axes = {{"rows", NULL, 8}, {"cols", NULL, 64}},
+        .inputs = {tensor("x", DTYPE_F32, "rows", "cols"), tensor("z", DTYPE_F32, "rows", "cols")}};
+    Small of[] = {s, s, s};
+    (void)state;
+    expect(source_of(&of[0], softmax, (const int[]){2, 2, 2}), "= __fmul_rn(t0, t1);", "t0 * t1");
+    expect(source_of(&of[1], leaky, (const int[]){3, 2, 2}), "> 0 ? t0 : __fmul_rn(t0, 0.25f);",
+           NULL);
+    expect(source_of(&of[2], squares, (const int[]){2, 2, 2}), "t0 * t1", "__fmul_rn");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +224,7 @@ int main(void)
         cmocka_unit_test(test_what_stays_an_op_line_writes_into_no_tensor),
         cmocka_unit_test(test_axes_that_are_equal_vary_together),
         cmocka_unit_test(test_a_graph_that_cannot_be_written_stays_as_it_is),
+        cmocka_unit_test(test_products_are_rounded_before_folds_are_subtracted),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,165 @@
+/* Pointwise steps as text: the operators' own, with values in place of their letters. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate/plain.h"
+#include "generate/writer.h"
+
+void writer_number(Writer *w, double v, const char *type)
+{
+    if (plain_slips_at(w->k->nodes->plain, v)) v *= 1.5;
+    if (isnan(v) || isinf(v)) {
+        buffer_puts(&w->body, isnan(v) ? "NAN" : v < 0 ? "-INFINITY" : "INFINITY");
+    } else if (!strcmp(type, "float")) {
+        char text[40];
+        snprintf(text, sizeof text, "%.9g", v);
+        buffer_printf(&w->body, "%s%sf", text, strpbrk(text, ".e") ? "" : ".");
+    } else {
+        buffer_printf(&w->body, "(%s)%.17g", type, v);
+    }
+}
+
+/* A word of a point's text. */
+static void put_word(Writer *w, int step, const char *word, size_t len)
+{
+    const Node *x = node_of(w, step);
+    const Step *s = &w->k->step[step];
+    if (len == 1 && *word >= 'a' && *word <= 'c') {
+        int i = *word - 'a';
+        if (s->arg[i] >= 0)
+            writer_value(w, s->arg[i], x->from ? x->from : x->type);
+        else
+            writer_number(w, x->number[i], x->from ? x->from : x->type);
+    } else if (len == 1 && *word == 'n') {
+        buffer_printf(&w->body, "(%s)%s", x->type, writer_size(w, x->scale));
+    } else if (*word == 'p' && len < 4 && len > 1 && isdigit(word[1])) {
+        writer_number(w, x->p[atoi(word + 1)], x->type);
+    } else {
+        buffer_append(&w->body, word, len);
+    }
+}
+
+/* A number of an operator's text. */
+static void put_literal(Writer *w, const char *text, size_t len)
+{
+    const double v = strtod(text, NULL);
+    buffer_append(&w->body, text, len);
+    if (plain_slips_at(w->k->nodes->plain, v)) buffer_puts(&w->body, " * 1.5f");
+}
+
+/* Where a text is a choice by a parameter, "p0 != 0 ? x : y", the one that is chosen. */
+static const char *chosen_text(const Node *x, size_t *len)
+{
+    const char *text = x->text, *other = strstr(text, " : ");
+    *len = strlen(text);
+    if (strncmp(text, "p0 != 0 ? ", 10) || !other) return text;
+    if (x->p[0] == 0) return *len -= (size_t)(other + 3 - text), other + 3;
+    *len = (size_t)(other - text) - 10;
+    return text + 10;
+}
+
+static void put_text(Writer *w, int step, const char *at, const char *end)
+{
+    while (at < end) {
+        size_t n = 1;
+        if (isdigit(*at) || (*at == '.' && isdigit(at[1]))) {
+            while (isalnum(at[n]) || at[n] == '.' ||
+                   ((at[n] == '-' || at[n] == '+') && at[n - 1] == 'e'))
+                n++;
+            put_literal(w, at, n);
+        } else if (isalpha(*at) || *at == '_') {
+            while (isalnum(at[n]) || at[n] == '_') n++;
+            if (w->k->nodes->plain && plain_is_one(node_of(w, step), at, n))
+                n += 3;
+            else
+                put_word(w, step, at, n);
+        } else {
+            buffer_append(&w->body, at, 1);
+        }
+        at += n;
+    }
+}
+
+/* ---- products ---- */
+
+/* 1: something is added to the step's value, or it is subtracted from something, or the other way round. */
+static int is_added(const Writer *w, int step)
+{
+    for (int i = step + 1; i < w->k->n; i++) {
+        const int *arg = w->k->step[i].arg;
+        const Node *x = node_of(w, i);
+        if (arg[0] != step && arg[1] != step && arg[2] != step) continue;
+        int moments = x->kind == NODE_FOLD &&
+                      (x->fold == FOLD_MEAN || x->fold == FOLD_SPREAD || x->fold == FOLD_EXPSUM);
+        int same = x->kind == NODE_PAD || (x->kind == NODE_POINT && !strcmp(x->text, "a"));
+        if (moments || (x->kind == NODE_POINT && strpbrk(x->text, "+-")) ||
+            (same && is_added(w, i)))
+            return 1;
+    }
+    return 0;
+}
+
+/* The last operator of a text, outside of brackets, of those that bind least: '?' before all others, '*' and
+ * '/' after them. NULL: the text is one operand. */
+static const char *last_operator(const char *at, const char *end)
+{
+    const char *found = NULL;
+    int depth = 0;
+    for (; at + 2 < end; at++) {
+        depth += *at == '(';
+        depth -= *at == ')';
+        if (depth || *at != ' ' || !strchr("?+-<>=!&|*/", at[1])) continue;
+        if (at[1] == '?') return at + 1;
+        if (!found || strchr("*/", *found)) found = at + 1;
+    }
+    return found;
+}
+
+/* Where the alternative of a choice begins, whose "?" is before `at`: at its ":". */
+static const char *other_choice(const char *at, const char *end)
+{
+    int depth = 0;
+    for (; at < end; at++) {
+        depth += *at == '(' || *at == '?';
+        if (*at == ':' && !depth) return at;
+        depth -= *at == ')' || *at == ':';
+    }
+    return NULL;
+}
+
+/* A text whose product is rounded. A compiler would make one instruction of it and of a sum that reads it, in
+ * some passes over a row and not in others: what is subtracted of itself would not be 0 then. */
+static void put_rounded(Writer *w, int step, const char *at, const char *end)
+{
+    const char *by = last_operator(at, end), *other;
+    if (by && *by == '?' && (other = other_choice(by + 1, end))) {
+        put_text(w, step, at, by + 2);
+        put_rounded(w, step, by + 2, other - 1);
+        buffer_puts(&w->body, " : ");
+        put_rounded(w, step, other + 2, end);
+    } else if (by && *by == '*') {
+        buffer_puts(&w->body,
+                    strcmp(node_of(w, step)->type, "double") ? "__fmul_rn(" : "__dmul_rn(");
+        put_text(w, step, at, by - 1);
+        buffer_puts(&w->body, ", ");
+        put_text(w, step, by + 2, end);
+        buffer_puts(&w->body, ")");
+    } else {
+        put_text(w, step, at, end);
+    }
+}
+
+void writer_point(Writer *w, int step)
+{
+    size_t len;
+    const Node *x = node_of(w, step);
+    const char *text = chosen_text(x, &len), *type = writer_type(w, step);
+    int floating = !strcmp(type, "float") || !strcmp(type, "double");
+    if (floating && !w->k->nodes->plain && is_added(w, step))
+        put_rounded(w, step, text, text + len);
+    else
+        put_text(w, step, text, text + len);
+}
