@@ -1,4 +1,4 @@
-/* The folds of a kernel as text: what a thread adds to, and how threads join theirs. */
+/* The folds and scans of a kernel as text: what a thread adds to, and how threads join theirs. */
 #ifndef GENERATE_FOLD_TEXT_H
 #define GENERATE_FOLD_TEXT_H
 
@@ -15,5 +15,7 @@ void fold_put_taken(Writer *w, const Pass *p, int n, const char *indent);
 int fold_state(const Writer *w, int step);
 /* All folds of a level, those over the same axes in one pass. */
 void fold_put_level(Writer *w, int level);
+/* The pass over a row that stores results, which need a scan of it. */
+void scan_put(Writer *w);
 
 #endif

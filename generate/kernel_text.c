@@ -11,7 +11,6 @@
 #include "generate/estimate.h"
 #include "generate/fold_text.h"
 #include "generate/plain.h"
-#include "generate/scan_text.h"
 #include "generate/writer.h"
 #include "ops/op_text.h"
 
