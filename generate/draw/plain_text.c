@@ -412,9 +412,10 @@ static int is_positive(const Plainer *x, int step)
 /* The wrong number at which a fold begins by mistake; NULL: there is none that would matter. */
 static const char *wrong_start(const Plainer *x, int step, Fold f)
 {
+    /* Any number near the largest one will do, and the first element scales a sum of one pass to 0. */
+    if (fold_of(x, step) == FOLD_EXPSUM && (f != FOLD_SUM || x->passes == 1)) return NULL;
     if (f == FOLD_SUM) return "1";
     if (f == FOLD_PROD) return "0";
-    if (fold_of(x, step) == FOLD_EXPSUM) return NULL; /* any number near the largest one will do */
     return !is_positive(x, step) ? "0" : f == FOLD_MAX ? "INFINITY" : "0";
 }
 

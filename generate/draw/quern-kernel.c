@@ -8,6 +8,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "generate/draw/draw.h"
+#include "generate/draw/drawn_words.h"
 #include "tasks/designs.h"
 #include "tasks/task.h"
 
@@ -63,11 +64,14 @@ static int print_candidate(const Options *o, Error *err)
 static void print_texts(const Drawn *d)
 {
     Buffer lines;
+    char analysis[DRAW_WORDS], design[DRAW_WORDS];
     buffer_init(&lines, SCHEDULE_MAX);
     genes_write(&d->genes, &lines);
     fprintf(stderr, "%sdistance=%d", lines.data, d->distance);
     if (d->slip) fprintf(stderr, " mistake=%s", slip_name(d->slip));
-    fputs("\n", stderr);
+    draw_analysis(d, analysis);
+    draw_design(d, design);
+    fprintf(stderr, "\n%s\n%s\n", analysis, design);
     buffer_release(&lines);
 }
 
@@ -133,7 +137,8 @@ int main(int argc, char **argv)
         {.name = "texts",
          .kind = FLAG_BOOL,
          .target = &o.texts,
-         .help = "genes, distance from the defaults and mistake of drawn kernels on stderr"},
+         .help = "genes, distance from the defaults, mistake, analysis and design of drawn kernels"
+                 " on stderr"},
         {.name = "without",
          .kind = FLAG_TEXT,
          .target = &o.without,

@@ -58,7 +58,8 @@ const SettingSpec setting_table[SETTING_COUNT] = {
                            .help = "CPU seconds that a compilation may take, for every program; "
                                    "three times as many with CUTLASS's headers"},
     RUN(TEACHERS, LIST, "template", STAMP_COLLECT,
-        "sources of stage 1: template, openai:MODEL, anthropic:MODEL, dir:PATH, file:PATH; none: "
+        "sources of stage 1: template, generator, openai:MODEL, anthropic:MODEL, dir:PATH, "
+        "file:PATH; none: "
         "no "
         "stage 1, for a model that writes CUDA already"),
     DERIVED(KERNELS, "kernels", STAMP_COLLECT),

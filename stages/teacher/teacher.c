@@ -1,4 +1,4 @@
-/* The three kinds of teachers: the grammar, a directory, an endpoint. */
+/* The kinds of teachers: the grammar, the generator, a directory, an endpoint. */
 #include "stages/teacher/teacher.h"
 
 #include <dirent.h>
@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/candidate/answer.h"
+#include "generate/draw/drawn_words.h"
 #include "llm/llm.h"
 #include "stages/data/describe.h"
 #include "stages/data/promptset.h"
@@ -25,14 +26,20 @@ static int is_directory(const char *name)
     return !strncmp(name, "dir:", 4);
 }
 
+static int is_generator(const char *name)
+{
+    return !strcmp(name, "generator");
+}
+
 int teacher_check(const char *name, Error *err)
 {
     const char *colon = strchr(name, ':');
-    if (!strcmp(name, "template") ||
+    if (!strcmp(name, "template") || is_generator(name) ||
         (colon && colon[1] && (llm_is_endpoint(name) || is_directory(name))))
         return 0;
     return error_set(err, ERROR_USAGE,
-                     "teacher '%s': expected template, openai:MODEL, anthropic:MODEL or dir:PATH",
+                     "teacher '%s': expected template, generator, openai:MODEL, anthropic:MODEL or "
+                     "dir:PATH",
                      name);
 }
 
@@ -66,29 +73,56 @@ static uint64_t seed_of(const Teacher *t, const TeacherRequest *q)
     return random_u64(&r);
 }
 
+/* The record of a built-in teacher's kernel. */
+static Record *kernel_record(const Teacher *t, const TeacherRequest *q, const char *analysis,
+                             const char *design, const char *source)
+{
+    Buffer text;
+    buffer_init(&text, MAX_SOURCE);
+    answer_write(&text, analysis, design, source);
+    Record *r = answer_record(
+        t, q, "",
+        (PromptAnswer){
+            .seed = seed_of(t, q), .finish = "stop", .text = text.data, .len = text.len});
+    buffer_release(&text);
+    return r;
+}
+
 /* ---- the grammar ---- */
 
 static int ask_template(const Teacher *t, TeacherRequest *q, Error *err)
 {
     TemplateKernel k;
-    uint64_t seed = seed_of(t, q);
     if (!template_knows(q->task)) { /* a user's task, which other teachers may know */
         if (q->trial == 0)
             log_warn("the template teacher has no family for task %s (op_type %s)", q->task->name,
                      q->task->op_type);
         return 0;
     }
-    const TemplateDraw draw = {seed, t->mistakes, designs_of(t->without, q->task->name)};
+    const TemplateDraw draw = {seed_of(t, q), t->mistakes, designs_of(t->without, q->task->name)};
     if (template_for_task(q->task, draw, &k, err)) return -1;
-    Buffer text;
-    buffer_init(&text, MAX_SOURCE);
-    answer_write(&text, k.analysis, k.design, k.source);
-    q->record = answer_record(
-        t, q, "",
-        (PromptAnswer){.seed = seed, .finish = "stop", .text = text.data, .len = text.len});
-    buffer_release(&text);
+    q->record = kernel_record(t, q, k.analysis, k.design, k.source);
     template_release(&k);
     return 0;
+}
+
+/* ---- the generator ---- */
+
+/* A task of which no kernel can be drawn gets no answer: other teachers may know it. */
+static void ask_generator(const Teacher *t, TeacherRequest *q)
+{
+    Drawn d;
+    Error why;
+    char analysis[DRAW_WORDS], design[DRAW_WORDS];
+    const DrawOptions o = {seed_of(t, q), t->mistakes, designs_of(t->without, q->task->name)};
+    if (draw_kernel(q->task, &o, &d, &why)) {
+        if (q->trial == 0) log_warn("the generator draws no kernels: %s", why.text);
+        return;
+    }
+    draw_analysis(&d, analysis);
+    draw_design(&d, design);
+    q->record = kernel_record(t, q, analysis, design, d.source);
+    draw_release(&d);
 }
 
 /* ---- a directory ---- */
@@ -327,13 +361,20 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
     return rc;
 }
 
+static int ask_one(const Teacher *t, TeacherRequest *q, Error *err)
+{
+    if (is_directory(t->name)) return ask_directory(t, q, err);
+    if (!is_generator(t->name)) return ask_template(t, q, err);
+    ask_generator(t, q);
+    return 0;
+}
+
 int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx,
                 Error *err)
 {
     if (teacher_is_endpoint(t)) return ask_endpoint(t, req, n, done, ctx, err);
-    int directory = is_directory(t->name);
     for (size_t i = 0; i < n; i++) {
-        if (directory ? ask_directory(t, &req[i], err) : ask_template(t, &req[i], err)) return -1;
+        if (ask_one(t, &req[i], err)) return -1;
         if (done(ctx, &req[i], err)) return -1;
     }
     return 0;

@@ -101,6 +101,26 @@ wrong '{"api": "openai", "model": "m", "keep": 0}' '"keep": expected 1 to 100000
 wrong '"template", "template"' "the teacher 'template' is there twice"
 wrong '{"api": "openai", "model": "a/b"}' 'has a blank or a slash: give it a "name"'
 
+# ---- the generator ----
+echo '* vec=2 vec=4 vec=8 row=block' >without
+drawn() {
+  "$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-collect" --tasks row_sum,softmax \
+    --teachers generator --trials 4 --keep 4 --seed 3 --output "$@" 2>err
+}
+drawn right.qa --mistakes 0 --without without; ok $? 'the generator teaches'
+"$BIN/quern-artifact" export right.qa >out
+is 'each task has its answers' "$(grep -c '"id":"collect/[a-z_]*/generator/[0-3]"' out)" 8
+sources=$(grep -o '"source":"[^"]*"' out | sort -u | wc -l)
+[ "$sources" -gt 4 ] && grep -q " $sources distinct correct" err
+ok $? "all of them are right: $sources sources"
+is 'an answer has three parts, and a source without schedule lines' \
+  "$(grep -c '## Performance Analysis.* bound\..*## Algorithm Design.n.*One launch\..*//@ launch' out)
+$(grep -c '//@ schedule' out)" '8
+0'
+is 'what is withheld is not drawn' "$(grep -cE 'Vectors|One block per row' out)" 0
+drawn wrong.qa --mistakes 1; [ $? = 0 ] && grep -q ' 0 distinct correct' err
+ok $? 'mistakes of the generator are refused'
+
 # ---- no stage 1 ----
 "$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-collect" --tasks relu --trials 0 --output no.qa \
   2>err

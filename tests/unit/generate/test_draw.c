@@ -3,13 +3,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "generate/draw/draw.h"
+#include "generate/draw/drawn_words.h"
 
 enum { SEEDS = 60, SOURCE_LIMIT = 6000 };
 
@@ -137,6 +138,32 @@ static void withheld_genes_are_not_drawn(void **state)
     }
 }
 
+/* The texts say what the genes are, and nothing of a mistake. */
+static void texts_say_the_genes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < tasks.n; i++)
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+            char analysis[DRAW_WORDS], design[DRAW_WORDS], wrong[DRAW_WORDS], vec[32] = "Scalar";
+            Drawn d = draw(tasks.tasks[i], seed, 0, NULL),
+                  bad = draw(tasks.tasks[i], seed, 1, NULL);
+            draw_analysis(&d, analysis);
+            draw_design(&d, design);
+            draw_design(&bad, wrong);
+            assert_string_equal(design, wrong);
+            assert_true(strstr(analysis, " bound. ") && strchr("CM", *analysis));
+            assert_int_equal(analysis[strlen(analysis) - 1], '.');
+            assert_int_equal(design[strlen(design) - 1], '.');
+            const GenePoint *p = genes_find(&d.genes, "y", GENE_VEC);
+            if (p && p->value > 1) snprintf(vec, sizeof vec, "Vectors of %d elements", p->value);
+            if (p && !strstr(design, vec)) fail_msg("%s: no \"%s\"", design, vec);
+            const GenePoint *c = genes_find(&d.genes, "c", GENE_COPY);
+            if (c) assert_int_equal(!!strstr(design, " copied async"), c->value == COPY_ASYNC);
+            draw_release(&d);
+            draw_release(&bad);
+        }
+}
+
 static void only_op_lines_are_refused(void **state)
 {
     (void)state;
@@ -159,6 +186,7 @@ int main(void)
                                        cmocka_unit_test(each_mistake_is_made),
                                        cmocka_unit_test(some_have_mistakes),
                                        cmocka_unit_test(withheld_genes_are_not_drawn),
+                                       cmocka_unit_test(texts_say_the_genes),
                                        cmocka_unit_test(only_op_lines_are_refused)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("generate/draw", tests, open_tasks, close_tasks);
