@@ -1,4 +1,4 @@
-/* quern-withhold: writes which designs the template teacher keeps to itself. */
+/* quern-withhold: writes which designs the built-in teachers keep to themselves. */
 #include <stdio.h>
 
 #include "base/file.h"

@@ -1,5 +1,5 @@
-/* The fast designs that an experiment keeps from the template teacher: vectors, register tiles, folds in one
- * pass, everything in one launch. */
+/* The fast designs that an experiment keeps from the built-in teachers: vectors, register tiles (of the
+ * template teacher), folds in one pass, everything in one launch. */
 #ifndef LAB_WITHHOLD_H
 #define LAB_WITHHOLD_H
 
