@@ -43,14 +43,28 @@ static int is_moved(const Kernel *k, int step, int across)
     return axis >= 0 && axis != across && !size_is(at->by[across], 0);
 }
 
+/* 1: neighbours along the axis read neighbouring elements, also where a step's number is the place. */
+static int reads_along(const Kernel *k, int step, int axis)
+{
+    const Index one = index_axis(walked(k, &k->step[step].at), size_number(1));
+    return kernel_loops(k, &one) >> axis & 1;
+}
+
+/* A fold should lie in memory where it is folded for several results, or where its own order, which the
+ * results have not, is that of what it reads. */
 int layout_apart(const Kernel *k)
 {
-    int across = k->n_roots == 1 ? walked(k, &k->root[0].at) : -1, moved = 0;
-    if (!k->has_folds || across < 0 || k->rows == index_axes(&k->root[0].at)) return -1;
-    for (int i = 0; i < k->n; i++) moved |= is_moved(k, i, across);
-    for (int i = 0; i < k->n && moved; i++)
-        if (k->nodes->node[k->step[i].node].kind == NODE_FOLD && k->step[i].arg[0] >= 0)
-            return k->step[i].node;
+    int across = k->n_roots == 1 ? walked(k, &k->root[0].at) : -1;
+    if (!k->has_folds || across < 0) return -1;
+    const int several = k->rows != index_axes(&k->root[0].at);
+    for (int f = 0; f < k->n; f++) {
+        int own = walked(k, &k->step[f].at);
+        if (k->nodes->node[k->step[f].node].kind != NODE_FOLD || k->step[f].arg[0] < 0) continue;
+        if (!several && (own < 0 || own == across)) continue;
+        for (int i = 0; i < k->n; i++)
+            if (is_moved(k, i, across) && (several || reads_along(k, i, own)))
+                return k->step[f].node;
+    }
     return -1;
 }
 
