@@ -414,7 +414,7 @@ static int columns_place(Kernel *k, const Chain *c, const Folded *f, unsigned *o
     for (int i = c->n - 1; i >= 0; i--) {
         Index part;
         Size from = c->step[i];
-        if (!size_less(from, to) || !size_divides(from, to) || !size_divides(f->step, from))
+        if (size_same(from, to) || !size_divides(from, to) || !size_divides(f->step, from))
             continue;
         if (column_place(k, size_over(to, from), over, &part, err) ||
             add_scaled(k, out, &part, size_over(from, f->step), err))

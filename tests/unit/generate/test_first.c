@@ -143,6 +143,33 @@ static void expect(char *source, const char *there, const char *missing)
 }
 
 /* Where there are fewer columns than its end, the slice has another size than a kernel's number. */
+/* Behind five strides a dimension is 1 at some of the sizes that a graph is bound to. */
+static void test_a_fold_keeps_a_dimension_that_is_one_at_some_sizes(void **state)
+{
+    static const char *const lines[] = {
+        "a = aten.max_pool2d(x, [3, 3], stride=[2, 2], padding=[1, 1])",
+        "b = aten.max_pool2d(a, [3, 3], stride=[2, 2], padding=[1, 1])",
+        "c = aten.max_pool2d(b, [3, 3], stride=[2, 2], padding=[1, 1])",
+        "d = aten.max_pool2d(c, [3, 3], stride=[2, 2], padding=[1, 1])",
+        "e = aten.max_pool2d(d, [3, 3], stride=[2, 2], padding=[1, 1])",
+        "y = aten.adaptive_avg_pool2d(e, [1, 1])"};
+    Small s = {.axes = {{"batch", NULL, 4}, {"height", NULL, 64}, {"width", NULL, 64}},
+               .inputs = {{.name = "x",
+                           .dtype = DTYPE_F32,
+                           .rank = 4,
+                           .shape = {"batch", "3", "height", "width"}}}};
+    Generated g;
+    Error err;
+    (void)state;
+    small(&s, lines, 6, 3, 1);
+    Task *t = derived(&s.d);
+    if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
+    if (!strstr(g.source, "y, batch * 3, ((height - 1) / 32 + 1) * ((width - 1) / 32 + 1)"))
+        fail_msg("%s", g.source);
+    free(g.source);
+    task_free(t);
+}
+
 static void test_a_slice_that_may_be_shorter_stays_an_op_line(void **state)
 {
     static const char *const lines[] = {"a = aten.exp(x)", "b = aten.slice.Tensor(a, 1, 0, end=8)",
@@ -224,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_axes_that_are_tied_are_no_numbers),
         cmocka_unit_test(test_the_last_row_has_an_expression),
         cmocka_unit_test(test_a_part_of_an_axis_is_no_other_axis),
+        cmocka_unit_test(test_a_fold_keeps_a_dimension_that_is_one_at_some_sizes),
         cmocka_unit_test(test_a_slice_that_may_be_shorter_stays_an_op_line),
         cmocka_unit_test(test_what_stays_an_op_line_writes_into_no_tensor),
         cmocka_unit_test(test_axes_that_are_equal_vary_together),
