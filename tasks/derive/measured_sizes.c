@@ -16,11 +16,10 @@ static int extent_of(const Task *t, const Workload *w, MeasuredExtent *out, int6
 {
     GraphBound *b;
     if (task_allows(t, w, NULL) || task_graph_bind(t, w, &b, NULL)) return -1;
-    *out = (MeasuredExtent){sizes_flops(b), 1, 1, 0};
+    *out = (MeasuredExtent){sizes_flops(b), 1, 0};
     for (int node = 0; node < b->graph->n_nodes; node++) {
         const GraphCall *c = &b->calls[node];
         int64_t n = reduced[node] = sizes_reduced(c);
-        if (op_tf32(&c->call) & t->tf32) out->terms = fmax(out->terms, (double)n);
         if (!strncmp(c->call.op->name, "aten.sum.", 9)) out->sums = fmax(out->sums, (double)n);
     }
     for (int i = 0; i < t->n_outputs; i++)
@@ -70,7 +69,7 @@ static void shorten(const MeasuredSizes *of, Workload *w, const int64_t *own, Me
 int measured_sizes(const MeasuredSizes *of, Workload *w, MeasuredExtent *own, MeasuredExtent *at)
 {
     int64_t *reduced = memory_array((size_t)of->t->graph->n_nodes + 1, sizeof *reduced);
-    *own = *at = (MeasuredExtent){1, 1, 1, 1};
+    *own = *at = (MeasuredExtent){1, 1, 1};
     int rc = extent_of(of->t, w, own, reduced);
     *at = *own;
     if (!rc) shorten(of, w, reduced, at);

@@ -13,10 +13,9 @@ typedef struct {
     int64_t rows, few;
 } MeasuredSizes;
 
-/* Of one size: the flops of an execution, the longest sum whose factors are rounded to TF32 and the longest
- * of results, and the elements of all outputs. */
+/* Of one size: the flops of an execution, the longest sum of results, and the elements of all outputs. */
 typedef struct {
-    double flops, terms, sums, elements;
+    double flops, sums, elements;
 } MeasuredExtent;
 
 /* Makes the workload of a graph smaller. own, at: its extent before and after. -1: it has none, and both are

@@ -14,16 +14,20 @@
 enum { SEED = 11, MAX_DRAWS = 4, FEW = 16, MAX_SORTED = 4096 };
 enum {
     ROW_TERMS = 256,
-    FEW_TERMS = 16
+    FEW_TERMS = 32,
+    FEWER_TERMS = 16
 };                                    /* the least that a node takes together at smaller sizes */
 static const double PART_FLOPS = 1e6, /* of one execution at smaller sizes */
+    SHORT_FLOPS = 4e6,                /* of one with shorter sums */
     ALL_FLOPS = 6e6,                  /* of all executions, as long as several draws fit */
     SPREAD_FLOPS = 2e7,               /* of one execution on the inputs of a case */
-    MOST_FLOPS = 3e7;                 /* of one execution; costlier sums are made shorter */
+    MOST_FLOPS = 3e7,                 /* of one execution; costlier sums are made shorter */
+    MOST_SHORT = 1e8;           /* of one with shorter sums; costlier ones are made shorter yet */
 static const double UNEVEN = 4; /* contents of few dominant elements: errors of draws differ much */
 static const double MARGIN_FEW =
-    4;                         /* of outputs of few elements, whose errors may be small by chance */
-static const double WIDER = 8; /* inputs, where no errors are seen; a power of two */
+    4; /* of outputs of few elements, whose errors may be small by chance */
+static const double OWN_FLOPS = 1e9; /* of one execution on a case's own inputs */
+static const double WIDER = 8;       /* inputs, where no errors are seen; a power of two */
 static const double MOST_RTOL =
     0x1p-8; /* twice the relative error of a product whose factors are truncated */
 
@@ -51,16 +55,14 @@ void tf32_nearest_floats(const void *floats, int64_t n, double *out)
 
 /* ---- an execution ---- */
 
+typedef enum { EXACT, NEAREST, TRUNCATED } Way;
+
 typedef struct {
     unsigned tf32; /* of the task */
-    int nearest;
+    Way way;
+    const double *louder;         /* as Measured has it */
     double *held[OP_MAX_TENSORS]; /* the arguments of one node */
 } Rounding;
-
-static int is_rounded(const OpCall *c, unsigned tf32)
-{
-    return (op_tf32(c) & tf32) != 0;
-}
 
 static void release(Rounding *r)
 {
@@ -68,23 +70,36 @@ static void release(Rounding *r)
     memset(r->held, 0, sizeof r->held);
 }
 
+static int is_recurrent(const OpCall *c)
+{
+    return strstr(c->op->name, ".input") && c->n_tensors > 3;
+}
+
+static double *changed(const double *x, int64_t n, Way way, double by)
+{
+    double *own = memory_array((size_t)n + 1, sizeof *own);
+    for (int64_t k = 0; k < n; k++)
+        own[k] = by * (way == EXACT     ? x[k]
+                       : way == NEAREST ? tf32_nearest(x[k])
+                                        : tf32_truncated(x[k]));
+    return own;
+}
+
 /* The factors of a product are two; all tensors of a recurrent network are, but for what is added. */
 static int arguments(void *ctx, const GraphBound *b, int node, const double **in, Error *err)
 {
     Rounding *r = ctx;
     const OpCall *c = &b->calls[node].call;
+    double by = r->louder ? r->louder[node] : 1;
+    Way way = op_tf32(c) & r->tf32 ? r->way : EXACT;
     (void)err;
     release(r);
-    if (!is_rounded(c, r->tf32)) return 0;
-    int first = op_factors(c),
-        end = strstr(c->op->name, ".input") && c->n_tensors > 3 ? c->n_tensors : first + 2;
+    if (way == EXACT && by == 1) return 0;
+    int first = op_factors(c), end = is_recurrent(c) ? c->n_tensors : first + 2;
     for (int i = first; i < end; i++) {
-        int64_t n = op_elements(&c->tensor[i]);
         if (c->tensor[i].rank < 2) continue;
-        double *own = r->held[i] = memory_grow(NULL, (size_t)n + 1, sizeof *own);
-        for (int64_t k = 0; k < n; k++)
-            own[k] = r->nearest ? tf32_nearest(in[i][k]) : tf32_truncated(in[i][k]);
-        in[i] = own;
+        in[i] = r->held[i] =
+            changed(in[i], op_elements(&c->tensor[i]), way, i == first + 1 ? by : 1);
     }
     return 0;
 }
@@ -96,13 +111,15 @@ typedef struct {
     GraphBound *b;
     double *in[TASK_MAX_TENSORS], *want[GRAPH_MAX_OUTPUTS], *got[GRAPH_MAX_OUTPUTS], *sorted;
     int64_t n[GRAPH_MAX_OUTPUTS];
+    double *louder; /* by node, of its second factor; NULL: as it is */
 } Measured;
 
-static int run(Measured *m, int way, double *const *out, Error *err)
+static int run(Measured *m, Way way, double *const *out, Error *err)
 {
-    Rounding r = {.tf32 = m->of.task->tf32, .nearest = way == 1};
+    Rounding r = {.tf32 = m->of.task->tf32, .way = way, .louder = m->louder};
     GraphHook hook = {&r, arguments, NULL};
-    int rc = graph_run(m->b, (const double *const *)m->in, out, way ? &hook : NULL, err);
+    int rc = graph_run(m->b, (const double *const *)m->in, out,
+                       way != EXACT || m->louder ? &hook : NULL, err);
     release(&r);
     return rc;
 }
@@ -188,8 +205,26 @@ static void measured_free(Measured *m)
     for (int i = 0; i < TASK_MAX_TENSORS; i++) free(m->in[i]);
     for (int i = 0; i < GRAPH_MAX_OUTPUTS; i++) free(m->want[i]), free(m->got[i]);
     free(m->sorted);
+    free(m->louder);
     graph_bound_free(m->b);
     free(m);
+}
+
+/* Weights have the deviation that suits the sums of the case's own sizes: where sums are shorter, what they
+ * give is made as large as there. Else signals fade from layer to layer, and the errors with them. */
+static int keep_loud(Measured *m, const Workload *own, Error *err)
+{
+    GraphBound *whole;
+    if (task_graph_bind(m->of.task, own, &whole, err)) return -1;
+    m->louder = memory_array((size_t)m->b->graph->n_nodes + 1, sizeof *m->louder);
+    for (int node = 0; node < m->b->graph->n_nodes; node++) {
+        const OpCall *c = &m->b->calls[node].call;
+        double terms = (double)sizes_reduced(&m->b->calls[node]);
+        int product = op_tf32(c) && !is_recurrent(c) && terms > 0;
+        m->louder[node] = product ? sqrt((double)sizes_reduced(&whole->calls[node]) / terms) : 1;
+    }
+    graph_bound_free(whole);
+    return 0;
 }
 
 static int measure(Measured *m, double flops, double grown, Tf32Error *out, Error *err)
@@ -197,21 +232,21 @@ static int measure(Measured *m, double flops, double grown, Tf32Error *out, Erro
     int draws = (int)fmax(1, fmin(MAX_DRAWS, ALL_FLOPS / (3 * flops + 1))), rc = 0;
     for (int k = 0; k < draws && !rc; k++) {
         m->of.seed = SEED + (uint64_t)k;
-        rc = draw(m, err) || run(m, 0, m->want, err);
-        for (int way = 1; way <= 2 && !rc; way++) {
-            rc = run(m, way, m->got, err);
+        rc = draw(m, err) || run(m, EXACT, m->want, err);
+        for (int way = NEAREST; way <= TRUNCATED && !rc; way++) {
+            rc = run(m, (Way)way, m->got, err);
             for (int i = 0; i < m->of.task->n_outputs && !rc; i++) note(m, i, grown, out);
         }
     }
     return rc ? -1 : 0;
 }
 
-/* By how much errors are larger at `to` than at `at`: sums are random walks, and of more elements the largest
- * has a larger error. */
+/* By how much errors are larger at `to` than at `at`: of more elements the largest has a larger error, and
+ * sums of results are random walks. Sums of products are kept loud. */
 static double growth(const MeasuredExtent *to, const MeasuredExtent *at)
 {
     double extreme = sqrt(log(2 + fmax(to->elements, at->elements)) / log(2 + at->elements));
-    return extreme * sqrt(fmax(1, to->terms / at->terms) * fmax(1, to->sums / at->sums));
+    return extreme * sqrt(fmax(1, to->sums / at->sums));
 }
 
 /* The sizes at which a case is measured, and by how much errors grow from there. */
@@ -219,13 +254,12 @@ static void choose_sizes(const Task *t, Workload *w, double *flops, double *grow
 {
     MeasuredExtent own, at;
     const MeasuredSizes usual = {t, PART_FLOPS, ROW_TERMS, 0},
-                        few = {t, PART_FLOPS, ROW_TERMS, FEW_TERMS};
+                        few = {t, SHORT_FLOPS, ROW_TERMS, FEW_TERMS},
+                        fewer = {t, PART_FLOPS, ROW_TERMS, FEWER_TERMS};
+    MeasuredExtent ignored;
     int rc = measured_sizes(&usual, w, &own, &at);
-    if (!rc && at.flops > MOST_FLOPS) {
-        MeasuredExtent before = own;
-        rc = measured_sizes(&few, w, &own, &at);
-        own = before;
-    }
+    if (!rc && at.flops > MOST_FLOPS) rc = measured_sizes(&few, w, &ignored, &at);
+    if (!rc && at.flops > MOST_SHORT) rc = measured_sizes(&fewer, w, &ignored, &at);
     *flops = at.flops;
     *grown = growth(&own, &at);
 }
@@ -239,7 +273,7 @@ static int measure_case(const TaskCase *c, Tf32Error *out, Error *err)
     m->of = *c, m->w = *c->workload;
     m->of.workload = &m->w;
     choose_sizes(t, &m->w, &flops, &grown);
-    if (task_graph_bind(t, &m->w, &m->b, err)) {
+    if (task_graph_bind(t, &m->w, &m->b, err) || keep_loud(m, c->workload, err)) {
         measured_free(m);
         return error_prefix(err, "task %s: errors of TF32", t->name);
     }
@@ -301,12 +335,55 @@ int tf32_spread(const TaskCase *c, const double *const *in, const double *const 
     int rc = sizes_flops(m->b) > SPREAD_FLOPS;
     if (!rc) allocate(m);
     memcpy(m->in, in, (size_t)t->n_inputs * sizeof *in);
-    for (int way = 1; way <= 2 && !rc; way++) {
-        rc = run(m, way, m->got, err);
+    for (int way = NEAREST; way <= TRUNCATED && !rc; way++) {
+        rc = run(m, (Way)way, m->got, err);
         for (int i = 0; i < t->n_outputs && !rc; i++)
             note_spread(m->got[i], want[i], m->n[i], &rms[i]);
     }
     memset(m->in, 0, sizeof m->in); /* they are the caller's */
+    measured_free(m);
+    return rc;
+}
+
+static double largest(const double *x, int64_t n)
+{
+    double most = 0;
+    for (int64_t k = 0; k < n; k++)
+        if (isfinite(x[k])) most = fmax(most, fabs(x[k]));
+    return most;
+}
+
+static void note_own(const Measured *m, Tf32Own *out)
+{
+    for (int i = 0; i < m->of.task->n_outputs; i++) {
+        double margin = m->n[i] < FEW ? MARGIN_FEW : HONEST_MARGIN;
+        out->size[i] = largest(m->want[i], m->n[i]);
+        for (int64_t k = 0; k < m->n[i]; k++) {
+            double error = margin * fabs(m->got[i][k] - m->want[i][k]);
+            if (isfinite(error)) out->error[i] = fmax(out->error[i], error);
+        }
+    }
+}
+
+static int measure_own(Measured *m, Tf32Own *out, Error *err)
+{
+    if (sizes_flops(m->b) > OWN_FLOPS) return 1;
+    allocate(m);
+    int rc = draw(m, err) || run(m, EXACT, m->want, err);
+    for (int way = NEAREST; way <= TRUNCATED && !rc; way++) {
+        rc = run(m, (Way)way, m->got, err);
+        if (!rc) note_own(m, out);
+    }
+    return rc ? -1 : 0;
+}
+
+int tf32_own(const TaskCase *c, Tf32Own *out, Error *err)
+{
+    *out = (Tf32Own){0};
+    if (!c->task->tf32 || !c->task->graph) return 1;
+    Measured *m = memory_alloc(sizeof *m);
+    m->of = *c, m->w = *c->workload;
+    int rc = task_graph_bind(c->task, c->workload, &m->b, err) ? -1 : measure_own(m, out, err);
     measured_free(m);
     return rc;
 }

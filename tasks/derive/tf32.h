@@ -2,7 +2,9 @@
  * lets eager PyTorch round (Task.tf32). The tolerances in task.json are those of float32 arithmetic. The
  * graph is executed in double precision, with the factors of each such product or convolution rounded: to
  * the nearest number of 10 bits, as cuBLAS and cuDNN do, or towards zero, as tensor cores read float32.
- * Half of the error is relative, and what is left of the largest one is absolute. */
+ * Half of the error is relative, and what is left of the largest one is absolute. Where sums are made
+ * shorter, what they give is made as large as at the case's own sizes: errors grow through layers as the
+ * signals do. */
 #ifndef TASKS_DERIVE_TF32_H
 #define TASKS_DERIVE_TF32_H
 
@@ -25,6 +27,16 @@ int tf32_measure(const TaskCase *c, Tf32Error *out, Error *err);
  * the rounding whose errors are larger. 1: it costs more than a judge has, or Task.tf32 is 0. */
 int tf32_spread(const TaskCase *c, const double *const *in, const double *const *want, double *rms,
                 Error *err);
+
+/* By output: the largest error of the two roundings on the inputs of one case, with the margin of honest
+ * kernels, and the largest result. */
+typedef struct {
+    double error[GRAPH_MAX_OUTPUTS], size[GRAPH_MAX_OUTPUTS];
+} Tf32Own;
+
+/* Draws the inputs of the case. Where all signals of the contents that tf32_measure draws die behind a layer,
+ * those of the case may not. 1: it costs more than a judge has, or Task.tf32 is 0. */
+int tf32_own(const TaskCase *c, Tf32Own *out, Error *err);
 
 /* Rounds a float32 number to TF32: adds `half` before the bits that it lacks are cut off. */
 static inline float tf32_rounded(float f, uint32_t half)

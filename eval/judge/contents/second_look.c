@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tasks/derive/own_error.h"
+#include "tasks/derive/tf32.h"
 
 enum { LOOKED_AT = 2, SMALL_OUTPUT = 1 << 16 };
 /* One element of so many may differ. */
@@ -61,7 +62,8 @@ static Seen seen_of(const SecondLook *l, const TaskDifference *d)
     return s;
 }
 
-int second_look(const SecondLook *l, const TaskDifference *d, Error *err)
+/* 1: the first and the worst of few elements are within their own errors. */
+static int few_are_within(const SecondLook *l, const TaskDifference *d, Error *err)
 {
     static _Thread_local Seen last;
     const double want[LOOKED_AT] = {d->first_want, d->worst_want};
@@ -78,4 +80,25 @@ int second_look(const SecondLook *l, const TaskDifference *d, Error *err)
         now.within = choice ? within[k] : is_within(l->by, error[k], now.got[k], want[k]);
     last = now;
     return now.within;
+}
+
+/* Factors in TF32 may give all elements errors that no other contents show. The worst element's error, as a
+ * multiple of its tolerance, bounds those of all elements. */
+static int is_within_tf32(const SecondLook *l, const TaskDifference *d, Error *err)
+{
+    Tf32Own own;
+    if (!l->of.task->tf32 || l->of.variant == VARIANT_INTEGERS || l->inputs || l->by.elements ||
+        !isfinite(d->worst_want) || !isfinite(d->worst_got))
+        return 0;
+    int rc = tf32_own(&l->of, &own, err);
+    if (rc) return rc < 0 ? -1 : 0;
+    double by = l->by.atol + l->by.rtol * fabs(d->worst_want),
+           most = l->by.atol + l->by.rtol * own.size[l->output];
+    return fabs(d->worst_got - d->worst_want) * most <= by * own.error[l->output];
+}
+
+int second_look(const SecondLook *l, const TaskDifference *d, Error *err)
+{
+    int rc = few_are_within(l, d, err);
+    return rc ? rc : is_within_tf32(l, d, err);
 }

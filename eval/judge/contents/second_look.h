@@ -1,5 +1,6 @@
 /* A second look at an output of which few elements differ by more than the tolerance: each may err as much as
- * honest kernels do there, on the same inputs (tasks/derive/own_error.h). */
+ * honest kernels do there, on the same inputs (tasks/derive/own_error.h). Where eager PyTorch may use TF32,
+ * all may err as much as the largest error of TF32 on these inputs (tf32_own). */
 #ifndef EVAL_JUDGE_CONTENTS_SECOND_LOOK_H
 #define EVAL_JUDGE_CONTENTS_SECOND_LOOK_H
 
@@ -16,8 +17,8 @@ typedef struct {
     const DemandInputs *inputs;
 } SecondLook;
 
-/* 1: the first and the worst element are within their own errors; 0: they are not, too many elements differ,
- * or these errors are not known; -1: an Error. */
+/* 1: the first and the worst element are within their own errors, or all within that of TF32; 0: they are
+ * not, or these errors are not known; -1: an Error. */
 int second_look(const SecondLook *l, const TaskDifference *d, Error *err);
 
 #endif
