@@ -18,8 +18,8 @@
     .barrier_cycles = 13, .barrier_warp_cycles = 2, .block_interval = 1.2, .block_cycles = 350,    \
     .block_warp_cycles = 15, .atomic_cycles = 0.03, .atomic_hot_cycles = 1.7,                      \
     .shared_atomic_cycles = 1.3, .arrival_cycles = 2, .fence_cycles = 15, .block_fence_cycles = 4, \
-    .remote_arrival_cycles = 9, .store_line_cycles = 2.7, .store_sector_cycles = 2.0,              \
-    .lone_sector_cost = 0.8
+    .remote_arrival_cycles = 9, .store_line_cycles = 3.2, .store_sector_cycles = 1.4,              \
+    .single_sector_cycles = 2.0, .lone_sector_cost = 0.8
 
 /* Compute capability 9.0. Latencies, intervals and overheads are measured on an H200. */
 #define HOPPER                                                                                \

@@ -40,7 +40,8 @@ typedef struct {
     /* Cycles of that port for each line of a store request, and for each of its sectors: full or
      * partial sectors cost the same. */
     double store_line_cycles, store_sector_cycles;
-    double l2_bytes_per_s;   /* of the whole GPU */
+    double single_sector_cycles; /* for a sector of an atomic, or of local memory that is stored */
+    double l2_bytes_per_s;       /* of the whole GPU */
     double lone_sector_cost; /* in sectors: what L2 takes beyond one for half of 64 bytes alone */
     double dram_bytes_per_s; /* of the whole GPU, as specified */
     double dram_efficiency;  /* the share that a copy reaches */
