@@ -331,6 +331,15 @@ static void decode_tile(const PtxInst *in, int at, SliceSlots *slots, SliceInst 
     if (!out->sources[1].kind) out->n_sources = 0;
 }
 
+/* The operand that says how many bytes a copy moves: cp.async reads as many as its fourth one and fills the rest
+ * with zeros. */
+static int size_operand(const PtxInst *in, SliceKind kind)
+{
+    const PtxOperand *read = in->n_operands > 3 ? &in->operands[3] : NULL;
+    if (kind != SLICE_LOADS || !read || slice_has_mod(in, "bulk")) return 2;
+    return read->kind == OPND_INT || (read->kind == OPND_REG && read->cls == REG_32) ? 3 : 2;
+}
+
 void slice_decode_access(const PtxInst *in, SliceKind kind, SliceSlots *slots, SliceInst *out)
 {
     int is_copy = !strcmp(in->op, "cp"), at = slice_address(in, kind);
@@ -349,6 +358,7 @@ void slice_decode_access(const PtxInst *in, SliceKind kind, SliceSlots *slots, S
     if (!strcmp(in->op, "wmma")) decode_tile(in, at, slots, out);
     if (!is_copy) return;
     out->op = OP_STORE_RUN;
-    out->sources[1] = source_of(&in->operands[2], slots);
-    out->n_sources = in->n_operands > 2 && out->sources[1].kind ? 2 : 0;
+    if (in->n_operands > 2)
+        out->sources[1] = source_of(&in->operands[size_operand(in, kind)], slots);
+    out->n_sources = out->sources[1].kind ? 2 : 0;
 }

@@ -26,8 +26,8 @@ typedef struct {
     int known;
 } Found;
 
-/* A kernel with this body, on BYTES and n elements. */
-static Found find(const char *body, uint32_t grid, uint32_t block, uint32_t n)
+/* What a kernel with this body writes or reads of BYTES, with n elements. */
+static Found find_kind(SliceKind kind, const char *body, uint32_t grid, uint32_t block, uint32_t n)
 {
     static DevMem mem;
     PtxModule m;
@@ -45,7 +45,7 @@ static Found find(const char *body, uint32_t grid, uint32_t block, uint32_t n)
     DeviceLaunch l = {.kernel = "k", .grid = {grid, 1, 1}, .block = {block, 1, 1}};
     memcpy(l.params, &y, sizeof y);
     memcpy(l.params + 8, &n, sizeof n);
-    CoverageOf of = {&mem, &m, &m.functions[0], &l, wanted, 4, 0};
+    CoverageOf of = {&mem, &m, &m.functions[0], &l, wanted, 4, kind};
     coverage_find(&of, &budget, &c);
     f.holes = written_holes(&c.of[0], &f.first);
     f.ran = c.ran;
@@ -54,6 +54,11 @@ static Found find(const char *body, uint32_t grid, uint32_t block, uint32_t n)
     devmem_close(&mem);
     ptx_release(&m);
     return f;
+}
+
+static Found find(const char *body, uint32_t grid, uint32_t block, uint32_t n)
+{
+    return find_kind(SLICE_STORES, body, grid, block, n);
 }
 
 static Found find_with_put(const char *before, uint32_t grid, uint32_t n)
@@ -139,6 +144,21 @@ static void test_what_is_loaded_is_not_known(void **state)
     assert_int_equal(f.holes, 0);
 }
 
+/* cp.async reads as many bytes as its last operand says, and fills the others with zeros. */
+static void test_copies_that_fill(void **state)
+{
+    (void)state;
+    static const char copy[] = ".shared .align 16 .b8 s[4096];\nmad.lo.s32 %r6, %r2, %r4, %r3;\n"
+                               "mul.wide.s32 %rd3, %r6, 16;\nadd.s64 %rd4, %rd2, %rd3;\n"
+                               "mov.u32 %r7, s;\nsetp.lt.u32 %p1, %r3, 192;\n"
+                               "selp.b32 %r8, 16, 0, %p1;\n"
+                               "cp.async.cg.shared.global [%r7], [%rd4], 16, %r8;\n";
+    Found f = find_kind(SLICE_LOADS, copy, BYTES / 16 / 256, 256, 0);
+    assert_true(f.known);
+    assert_int_equal(f.holes, BYTES / 4 / 4);
+    assert_int_equal(f.first, 192 * 16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +168,7 @@ int main(void)
         cmocka_unit_test(test_quotients),
         cmocka_unit_test(test_loops),
         cmocka_unit_test(test_what_is_loaded_is_not_known),
+        cmocka_unit_test(test_copies_that_fill),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
