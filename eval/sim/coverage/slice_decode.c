@@ -331,8 +331,8 @@ static void decode_tile(const PtxInst *in, int at, SliceSlots *slots, SliceInst 
     if (!out->sources[1].kind) out->n_sources = 0;
 }
 
-/* The operand that says how many bytes a copy moves: cp.async reads as many as its fourth one and fills the rest
- * with zeros. */
+/* The operand that says how many bytes a copy moves: cp.async reads as many as its fourth one says, and fills
+ * the rest with zeros. */
 static int size_operand(const PtxInst *in, SliceKind kind)
 {
     const PtxOperand *read = in->n_operands > 3 ? &in->operands[3] : NULL;
