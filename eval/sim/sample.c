@@ -606,7 +606,6 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
         t[i] = (BufferTraffic){.read = (double)mem->allocs[i].read_sectors,
                                .written = (double)mem->allocs[i].written_sectors,
                                .size = (double)mem->allocs[i].bytes,
-                               .met = (double)mem->allocs[i].met_sectors,
                                .shared = {s->shared[i].share[0], s->shared[i].share[1]},
                                .apart = (double)s->shared[i].apart};
     find_weights(s, weights);

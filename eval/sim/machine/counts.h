@@ -75,7 +75,6 @@ typedef struct {
     uint64_t l2_load_sectors;   /* load sectors past L1 that hit L2 */
     uint64_t lone_sectors;      /* of a request past L1, without the other half of their 64 bytes */
     uint64_t near_sectors;      /* first touched by a block, and read by the block before it */
-    uint64_t met_sectors;       /* of the others, those that an earlier block of the launch read */
     uint64_t dram_read_sectors; /* first touched in this launch by a load, or again past L2 */
     uint64_t dram_write_sectors; /* distinct sectors written in this launch */
     /* Sectors that the launch writes in part and does not read, and the bytes that it writes of its

@@ -45,7 +45,6 @@ typedef struct {
     int fill_input;
     uint64_t read_sectors, written_sectors; /* distinct in each block, since devmem_launch */
     uint64_t near_sectors; /* of those that were read, those that the block before read, too */
-    uint64_t met_sectors;  /* of the others, those that an earlier block of the launch read */
     uint64_t asked;        /* bytes of distinct addresses in each request, since devmem_launch */
     uint64_t atomics;      /* requests, since devmem_assume */
     int changed;           /* by an earlier launch, since then */

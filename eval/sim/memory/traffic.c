@@ -31,10 +31,7 @@ static int count_load_sector(Exec *x, uint64_t sector, int past_l1)
     }
     uint32_t t = mem->touched[sector];
     if (t >> 2 != mem->launch_id) {
-        if (t >> 2 == mem->launch_id - 1)
-            n->near_sectors += t & 1;
-        else
-            n->met_sectors += t >> 2 >= mem->first_id && t & 1;
+        n->near_sectors += t >> 2 == mem->launch_id - 1 && t & 1;
         t = mem->launch_id << 2;
     }
     if (t & 3)
@@ -123,19 +120,18 @@ static void cover_stored(Exec *x, const Access *a, uint64_t base)
 
 /* The counts of sectors that a block touches for the first time. */
 typedef struct {
-    uint64_t read, written, near, met;
+    uint64_t read, written, near;
 } Distinct;
 
 static Distinct distinct_sectors(const SimCounts *n)
 {
-    return (Distinct){n->dram_read_sectors, n->dram_write_sectors, n->near_sectors, n->met_sectors};
+    return (Distinct){n->dram_read_sectors, n->dram_write_sectors, n->near_sectors};
 }
 
 static void add_distinct(Alloc *al, const Distinct *before, const SimCounts *n)
 {
     al->read_sectors += n->dram_read_sectors - before->read;
     al->near_sectors += n->near_sectors - before->near;
-    al->met_sectors += n->met_sectors - before->met;
     al->written_sectors += n->dram_write_sectors - before->written;
 }
 

@@ -169,29 +169,6 @@ static double on_one_sm(const Profile *p, double each, double wave, double resid
     return fmax(1, fmin(sharers, resident) / p->sm_count);
 }
 
-/* Sectors of a buffer that blocks far apart share, at most; 0: none are known. Where blocks read S of N
- * sectors at random, S^2 / 2N are met again: N is taken half as large again, since a sample is small. */
-static double shared_pool(const BufferTraffic *b)
-{
-    enum { LEAST_MET = 64 };
-    double sectors = ceil(b->size / SECTOR);
-    return b->met < LEAST_MET ? 0 : fmin(sectors, 0.75 * b->read * b->read / b->met);
-}
-
-/* Sectors that reach L2 from DRAM. again: where each wave reads its own part of the buffers; once: where none
- * is read twice. Pools that blocks of all waves share stay in L2 if they fit. */
-static double from_dram(const Profile *p, const BufferTraffic *buffers, int n, double again,
-                        double once)
-{
-    double pools = 0;
-    for (int i = 0; i < n; i++) {
-        double pool = shared_pool(&buffers[i]);
-        if (buffers[i].read > 0 && pool <= 0) return again;
-        pools += pool;
-    }
-    return pools * SECTOR <= (double)p->l2_size ? once : again;
-}
-
 void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
                          SimCounts *c)
 {
@@ -216,8 +193,7 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
         again += fmin(in, fmax(once, wave * ceil(blocks / resident)));
         if (out > sectors) sharing = fmax(sharing, out / sectors);
     }
-    double dram = footprint * SECTOR <= (double)p->l2_size ? reads
-                                                           : from_dram(p, buffers, n, again, reads),
+    double dram = footprint * SECTOR <= (double)p->l2_size ? reads : again,
            touched = (double)c->dram_read_sectors,
            past_l1 = (double)c->global_load_sectors - (double)c->l1_hit_sectors,
            kept = extrapolate_kept(p, wave_footprint * SECTOR);

@@ -21,7 +21,6 @@ typedef struct {
     double shared[2]; /* the share of its reads that a block has in common with the next one, and
                          with the one `apart` from it */
     double apart;
-    double met; /* of its reads, those that an earlier block read that is no neighbour */
 } BufferTraffic;
 
 /* Sets what reaches DRAM, and the footprints. A buffer that blocks share counts once where the
