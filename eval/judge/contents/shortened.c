@@ -8,8 +8,8 @@
 #include "base/random.h"
 #include "base/words.h"
 
-/* Of task_cost: of all positions, and what all but one of them add. dear: so many times the flops, for FEW
- * positions where none is cheap, as one step of recurrent layers is not. */
+/* Limits of task_cost: of all positions, and of what all but one add. Where not one position is cheap, as in
+ * recurrent layers, FEW positions may take `dear` times the flops. */
 static const double most_bytes = 6.4e7, most_flops = 3.5e7, most_added = 4e6, dear = 12;
 enum { FEW = 4 };
 /* Sums to a scalar may add so many elements: an error that depends on the length may begin late. */

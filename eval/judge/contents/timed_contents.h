@@ -45,7 +45,7 @@ int timed_is_compared(TimedContents *c);
 const char *timed_unit(TimedContents *c);
 /* Elements [from, from + n) of an input as doubles. */
 int timed_fetch(TimedContents *c, int input, int64_t from, int64_t n, double *dst, Error *err);
-/* The same of an input of floats as it lies: *all has the whole input, of which others may not be drawn. */
+/* Draws these elements of a float32 input in place. Others of *all, the whole input, may be undrawn. */
 int timed_hold(TimedContents *c, int input, int64_t from, int64_t n, const float **all, Error *err);
 /* The outputs that a run of sampled blocks leaves on a device that predicts times. */
 typedef struct TimedOutputs {

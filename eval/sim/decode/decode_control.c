@@ -186,7 +186,7 @@ static int call_pointer(Decoder *d, const PtxOperand *pointer, const PtxOperand 
     return 0;
 }
 
-/* What a call and its return hold up a scheduler, in issue slots (an H200, 2026-11-29, tests/bench/rates). */
+/* Issue slots of a scheduler that a call and its return take (an H200, 2026-11-29, tests/bench/rates). */
 enum { CALL_SLOTS = 6 };
 
 static int call_op(Decoder *d)

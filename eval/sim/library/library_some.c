@@ -184,8 +184,8 @@ static void get_run(const Elements *e, int64_t at, int64_t n, double *out)
 
 enum { PART = 256, TOGETHER = 4 };
 
-/* Adds the products of a row with `n` rows of b, of which each sum has its own order: several go side by
- * side, since the terms of one wait for each other. */
+/* Adds the products of a row with `n` rows of b. Each sum keeps its own order of terms. Several sums advance
+ * together, since the terms of one sum wait for one another. */
 static void add_rows(const ProductPlace *x, const double *row, int64_t at, int n, double *sum)
 {
     const LibraryProduct *p = x->p;
