@@ -38,8 +38,9 @@ TEST_SETTINGS = build="$$(realpath '$(BUILD)')"; export QUERN_BUILD="$$build" QU
 .PHONY: test check test-times
 test:
 	+@$(MAKE) --no-print-directory $(ALL_CORES) build test-programs
-	@$(TEST_SETTINGS); rm -rf "$$build/trash/compiled"; \
-	  prove --timer -j5 --exec tests/run $$(tests/order $(SHELL_TESTS) $(UNIT_TESTS))
+	@$(TEST_SETTINGS); rm -rf "$$build/trash/compiled" "$$build"/trash/*/tap; \
+	  prove --timer -j5 --exec tests/run $$(tests/order $(SHELL_TESTS) $(UNIT_TESTS)) || \
+	  { tests/failed >&2; exit 1; }
 
 # The times of the last runs become those that a fresh clone begins with.
 test-times:
@@ -68,8 +69,8 @@ quick_tests = $(shell tests/order --under 2 $(filter-out $(with_programs) $(with
 checked = $(or $(named_tests),$(quick_tests))
 check:
 	+@$(MAKE) --no-print-directory $(ALL_CORES) $(call needed,$(checked))
-	@$(TEST_SETTINGS); $(if $(T),for t in $(checked); do tests/run -v "$$t"; done, \
-	  prove -j3 --exec tests/run $$(tests/order $(checked)))
+	@$(TEST_SETTINGS); rm -f "$$build"/trash/*/tap; $(if $(T),for t in $(checked); do tests/run -v "$$t"; done, \
+	  prove -j3 --exec tests/run $$(tests/order $(checked)) || { tests/failed >&2; exit 1; })
 
 # The unit tests, or those that T names, and short fuzzing under AddressSanitizer and
 # UndefinedBehaviorSanitizer.
