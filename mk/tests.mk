@@ -69,7 +69,8 @@ quick_tests = $(shell tests/order --under 2 $(filter-out $(with_programs) $(with
 checked = $(or $(named_tests),$(quick_tests))
 check:
 	+@$(MAKE) --no-print-directory $(ALL_CORES) $(call needed,$(checked))
-	@$(TEST_SETTINGS); rm -f "$$build"/trash/*/tap; $(if $(T),for t in $(checked); do tests/run -v "$$t"; done, \
+	@$(TEST_SETTINGS); rm -f "$$build"/trash/*/tap; \
+	  $(if $(T),for t in $(checked); do tests/run -v "$$t"; done, \
 	  prove -j3 --exec tests/run $$(tests/order $(checked)) || { tests/failed >&2; exit 1; })
 
 # The unit tests, or those that T names, and short fuzzing under AddressSanitizer and
