@@ -264,11 +264,14 @@ int task_draw_wide(const TaskCase *c, int input, double *dst, Error *err);
 /* Writes the workload's name in messages: "check rows=7 cols=33". */
 void task_workload_text(const Task *t, const Workload *w, char *out, size_t size);
 
-/* What follows for each element from the errors of honest kernels on the same inputs. */
+/* What follows for each element, or all together, from the errors of honest kernels on the same inputs. */
 typedef struct {
     size_t n;
-    double most; /* the mean of (difference/limit)^2 over all n; NAN: nothing follows for it */
-    float *limit;
+    double most;  /* of task_mean_square; NAN: nothing follows for it */
+    float *limit; /* by element; NULL: no element has one */
+    /* Without limits: what the error of each is where kernels cut factors off, and the root mean square error
+     * of kernels that round them. */
+    double *drift, unit;
 } ElementLimits;
 
 /* An element may differ from the reference by atol + rtol*|reference|, and by its own limit. */
@@ -302,7 +305,8 @@ void task_difference_text(const TaskComparison *c, const TaskDifference *d, Erro
 void task_differences(const TaskComparison *c, const void *got, const double *want, size_t from,
                       size_t n, TaskDifference *d);
 
-/* The mean of (difference/limit)^2, over the elements where all three are finite. */
+/* The mean of (difference/limit)^2, over the elements where all three are finite. Without limits, that of the
+ * difference from the nearest multiple of the drift, in units; one element counts for so much at most. */
 double task_mean_square(const ElementLimits *e, Dtype type, const void *got, const double *want);
 
 /* Compares an output with the reference: |got - want| <= atol + rtol*|want| for every element, and its own
@@ -310,5 +314,9 @@ double task_mean_square(const ElementLimits *e, Dtype type, const void *got, con
  * Returns 0 if they are equal, else 1 with a message that names the first and the worst element and how many
  * are wrong. */
 int task_compare(const TaskComparison *c, const void *got, const double *want, Error *message);
+
+/* The last part of it, where no element counts as wrong: 1 with a message: all together have larger errors
+ * than honest kernels. */
+int task_is_coarse(const TaskComparison *c, const void *got, const double *want, Error *message);
 
 #endif

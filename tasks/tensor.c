@@ -5,10 +5,14 @@
 
 #include "tasks/task.h"
 
+/* One element in units; the largest multiple of a drift. */
+static const double MOST_OF_ONE = 8, MOST_DRIFT = 1.25;
+
 static double limit_of(double want, size_t at, Tolerance by)
 {
     double limit = by.atol + by.rtol * fabs(want);
-    if (by.elements && at < by.elements->n) limit = fmin(limit, (double)by.elements->limit[at]);
+    if (by.elements && by.elements->limit && at < by.elements->n)
+        limit = fmin(limit, (double)by.elements->limit[at]);
     return limit;
 }
 
@@ -58,7 +62,8 @@ void task_difference_text(const TaskComparison *c, const TaskDifference *d, Erro
         "%zu of %zu elements of %s differ by more than %s%.3g + %.3g*|expected|: first %s%s is "
         "%.9g, expected %.9g; "
         "worst %s%s is %.9g, expected %.9g",
-        d->bad, n, y->name, c->by.elements ? "rounding explains, or than " : "", c->by.atol,
+        d->bad, n, y->name,
+        c->by.elements && c->by.elements->limit ? "rounding explains, or than " : "", c->by.atol,
         c->by.rtol, y->name, first_at, d->first_got, d->first_want, y->name, worst_at, d->worst_got,
         d->worst_want);
 }
@@ -92,21 +97,42 @@ void task_differences(const TaskComparison *c, const void *got, const double *wa
     }
 }
 
+static double error_at(Dtype type, const void *got, const double *want, size_t i)
+{
+    double x;
+    dtype_to_double(type, (const char *)got + i * dtype_size(type), &x, 1);
+    return x - want[i];
+}
+
+/* The multiple of the drift that is nearest to the errors. */
+static double drift_of(const ElementLimits *e, Dtype type, const void *got, const double *want)
+{
+    double along = 0, all = 0;
+    for (size_t i = 0; i < e->n; i++) {
+        double error = error_at(type, got, want, i), drift = e->drift[i];
+        if (!(fabs(error) <= MOST_OF_ONE * e->unit + MOST_DRIFT * fabs(drift))) continue;
+        along += error * drift;
+        all += drift * drift;
+    }
+    return all > 0 ? fmin(fmax(along / all, 0), MOST_DRIFT) : 0;
+}
+
 double task_mean_square(const ElementLimits *e, Dtype type, const void *got, const double *want)
 {
-    double sum = 0, counted = 0;
+    double sum = 0, counted = 0, drift = e->limit ? 0 : drift_of(e, type, got, want);
     for (size_t i = 0; i < e->n; i++) {
-        double x, limit = (double)e->limit[i];
-        dtype_to_double(type, (const char *)got + i * dtype_size(type), &x, 1);
-        if (!isfinite(x) || !isfinite(want[i]) || !isfinite(limit) || !(limit > 0)) continue;
-        sum += (x - want[i]) / limit * ((x - want[i]) / limit);
+        double error = error_at(type, got, want, i);
+        double limit = e->limit ? (double)e->limit[i] : e->unit;
+        if (!e->limit) error -= drift * e->drift[i];
+        if (!isfinite(error) || !isfinite(limit) || !(limit > 0)) continue;
+        double in_limits = e->limit ? error / limit : fmin(fabs(error) / limit, MOST_OF_ONE);
+        sum += in_limits * in_limits;
         counted++;
     }
     return counted > 0 ? sum / counted : 0;
 }
 
-/* No element is wrong, but all together have larger errors than any honest way. */
-static int is_coarse(const TaskComparison *c, const void *got, const double *want, Error *message)
+int task_is_coarse(const TaskComparison *c, const void *got, const double *want, Error *message)
 {
     const ElementLimits *e = c->by.elements;
     const TaskTensor *y = &c->task->outputs[c->output];
@@ -127,7 +153,7 @@ int task_compare(const TaskComparison *c, const void *got, const double *want, E
     /* Loading has checked this for the task's own workloads, but not for another one. */
     if (task_elements(c->task, c->workload, &c->task->outputs[c->output], &n, message)) return 1;
     task_differences(c, got, want, 0, n, &d);
-    if (!d.bad) return is_coarse(c, got, want, message);
+    if (!d.bad) return task_is_coarse(c, got, want, message);
     task_difference_text(c, &d, message);
     return 1;
 }

@@ -362,7 +362,7 @@ static int find_unwritten(Run *r, int output, const unsigned char *got, Fault *f
 }
 
 /* As run_compare. d: what differs by more than the tolerance. */
-static int look_again(const Run *r, int output, const TaskDifference *d, Fault *f)
+static int look_again(const Run *r, int output, const TaskDifference *d, Error *err)
 {
     const TaskTensor *x = &r->loaded->task->outputs[output];
     size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
@@ -372,19 +372,21 @@ static int look_again(const Run *r, int output, const TaskDifference *d, Fault *
                              .n = n,
                              .from = rotated_elements(r, x, n),
                              .all = n};
-    int rc = r->test->lazy ? 0 : second_look(&look, d, &f->error);
+    int rc = r->test->lazy ? 0 : second_look(&look, d, err);
     return rc < 0 ? -1 : !rc;
 }
 
-static int look_again_on_host(const Run *r, int output, const unsigned char *got, Fault *f)
+/* As run_compare, with a message alone. */
+static int look_again_on_host(const Run *r, int output, const unsigned char *got, Error *message,
+                              Error *err)
 {
     const TaskComparison with = case_comparison(r->test, output);
     const TaskTensor *x = &r->loaded->task->outputs[output];
-    size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
+    const double *want = r->test->expected[output];
     TaskDifference d = {0};
-    if (with.by.elements) return 1;
-    task_differences(&with, got, r->test->expected[output], 0, n, &d);
-    return look_again(r, output, &d, f);
+    task_differences(&with, got, want, 0, r->test->output_bytes[output] / dtype_size(x->dtype), &d);
+    int rc = d.bad ? look_again(r, output, &d, err) : 0;
+    return rc ? rc : task_is_coarse(&with, got, want, message);
 }
 
 static int compare_on_host(Run *r, int output, Fault *f)
@@ -397,7 +399,7 @@ static int compare_on_host(Run *r, int output, Fault *f)
     if (!rc) rc = find_unwritten(r, output, got, f);
     const TaskComparison with = case_comparison(r->test, output);
     if (!rc && task_compare(&with, got, r->test->expected[output], &message)) {
-        rc = look_again_on_host(r, output, got, f);
+        rc = look_again_on_host(r, output, got, &message, &f->error);
         if (rc > 0) fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
     }
     free(got);
@@ -432,7 +434,7 @@ static int compare_on_device(Run *r, int output, Fault *f)
         return never_written(r, output, d.unwritten, d.first_unwritten, f);
     const TaskDifference found = {d.wrong,      d.first,     d.worst,     d.first_got,
                                   d.first_want, d.worst_got, d.worst_want};
-    rc = look_again(r, output, &found, f);
+    rc = look_again(r, output, &found, &f->error);
     if (rc <= 0) return rc;
     task_difference_text(&with, &found, &message);
     return fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);

@@ -14,12 +14,16 @@ enum {
     TRIPS = 2,       /* complete ones of a loop over a row, before the last */
     FEW_AXES = 4,    /* along which a branch is checked at long sizes */
     VECTOR = 4,      /* elements that a thread takes at once */
+    ENOUGH = 32,     /* elements of an output, whose errors tell a precision */
+    FEATURES = 8,    /* the least of each axis there */
     FEW_OPS = 64,    /* the kernels of more op lines take too long to compile for each direction */
     THREADS = 300000 /* of a check at most, where a wider one is only better */
 };
 
 /* Of drawn_sizes_work: trips of vectors are wanted up to it. */
 static const double cheap = 6e4;
+/* The same: sizes at which the precision of factors shows. */
+static const double precise_work = 4e8;
 /* The same: a branch that begins above it is checked on one kind of contents beside the first. */
 static const double dear = 4e6;
 
@@ -250,9 +254,44 @@ static int check_branches(Judgement *j)
     return rc;
 }
 
+/* All errors of an output in float32 tell TF32 from coarser types. */
+static int has_elements(const Task *t, const Workload *w)
+{
+    size_t n;
+    for (int i = 0; i < t->n_outputs; i++)
+        if (t->outputs[i].dtype == DTYPE_F32 && !task_elements(t, w, &t->outputs[i], &n, NULL) &&
+            n >= ENOUGH)
+            return 1;
+    return 0;
+}
+
+/* Behind layers of one or two features no error may be left. */
+static int has_signals(void *judgement, const Workload *w)
+{
+    const Judgement *j = judgement;
+    for (int i = 0; i < j->task->n_axes; i++)
+        if (w->axis[i] < FEATURES && w->axis[i] < j->timed->axis[i]) return 0;
+    return has_elements(j->task, w);
+}
+
+/* Sizes with enough elements, where no check of the task has them. */
+static int check_precision(Judgement *j)
+{
+    Task *t = j->task;
+    const DrawnCondition enough = {has_signals, j, 0, -1};
+    Workload w;
+    for (int i = 0; i < t->n_workloads; i++)
+        if (t->workloads[i].role == ROLE_CHECK && has_elements(t, &t->workloads[i])) return 0;
+    if (!t->tf32 || drawn_sizes_where(t, j->evaluator->seed, &enough, precise_work, &w)) return 0;
+    const Workload *own = cases_sizes(j->evaluator->cases, t, &w);
+    int rc = compile_ops(j, &own, 1);
+    return rc ? (rc < 0 ? -1 : 0) : check_sizes(j, own, 1.0);
+}
+
 int step_wide(Judgement *j)
 {
     if (j->trusted) return 0;
     int rc = check_directions(j);
+    if (!rc) rc = check_precision(j);
     return rc ? rc : check_branches(j);
 }

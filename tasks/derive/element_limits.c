@@ -11,12 +11,11 @@
 #include "tasks/derive/tf32.h"
 
 /* Errors of a row's elements are smoothed from so many on; shorter ones count with all. */
-enum { LEAST_ROW = 16, LEAST_SPREAD = 64 };
+enum { LEAST_ROW = 16, LEAST_SPREAD = 16 };
 static const double OWN = 2, OWN_FLOAT = 4, OF_ROW = 4, ROUNDING = 1.25;
-/* Of factors in TF32: by the root mean square error of the larger of two roundings, where the tolerance of
- * float32 is far below it. */
-static const double SPREAD = 1.5, FAR_BELOW = 8;
-#define NO_LIMIT 0x1p60F
+/* Of factors in TF32: by the root mean square error of those that are rounded to the nearest number and what
+ * float32 errs at most. By chance few elements err more. */
+static const double SPREAD = 3, SPREAD_FEW = 4, FLOAT_PART = 0.5;
 static const double MEAN = 1.2, MEAN_FEW = 6; /* of the mean square; by the root of the elements */
 
 typedef struct {
@@ -170,34 +169,62 @@ static int gather(const TaskCase *c, const double *const *in, Gathering *all, Er
 
 /* ---- TF32 ---- */
 
-/* Of factors in TF32 no single element has a limit beside the tolerance: all together do. */
-static ElementLimits *spread_limits(const TaskCase *c, int output, size_t n, double rms)
+static double root_mean_square(const double *x, size_t n)
+{
+    double sum = 0, counted = 0;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(x[i])) sum += x[i] * x[i], counted++;
+    return counted > 0 ? sqrt(sum / counted) : 0;
+}
+
+/* The tolerance of float32. Sizes that task.json does not list have that of the largest check. */
+static int single_tolerance(const TaskCase *c, int output, Tolerance *out)
+{
+    const Workload *listed = task_largest_check(c->task);
+    TaskCase of = *c;
+    if (!c->workload->atol && listed && listed->atol) of.workload = listed;
+    return task_tolerance(&of, output, out, NULL);
+}
+
+/* Of factors in TF32 no single element has a limit beside the tolerance: all together do. Takes the drift. */
+static ElementLimits *spread_limits(const TaskCase *c, int output, const double *want,
+                                    Tf32Spread *of)
 {
     Tolerance by;
-    if (n < LEAST_SPREAD || task_tolerance(c, output, &by, NULL) || !(rms > FAR_BELOW * by.atol))
+    size_t n;
+    if (!of->drift[output] || !(of->rms[output] > 0) || single_tolerance(c, output, &by) ||
+        task_elements(c->task, c->workload, &c->task->outputs[output], &n, NULL) ||
+        n < LEAST_SPREAD)
         return NULL;
     ElementLimits *e = memory_alloc(sizeof *e);
-    e->n = n;
-    e->limit = memory_array(n, sizeof *e->limit);
-    for (size_t i = 0; i < n; i++) e->limit[i] = NO_LIMIT;
-    double most = SPREAD * rms / (double)NO_LIMIT;
-    e->most = most * most;
+    double most = SPREAD * (1 + SPREAD_FEW / (double)n),
+           single = FLOAT_PART * (by.atol + by.rtol * root_mean_square(want, n));
+    *e = (ElementLimits){n, most * most, NULL, of->drift[output], hypot(of->rms[output], single)};
+    of->drift[output] = NULL;
     return e;
+}
+
+/* Some output in float32 has enough elements. */
+static int has_spread(const TaskCase *c)
+{
+    size_t n, any = 0;
+    for (int i = 0; i < c->task->n_outputs; i++)
+        any |= c->task->outputs[i].dtype == DTYPE_F32 &&
+               !task_elements(c->task, c->workload, &c->task->outputs[i], &n, NULL) &&
+               n >= LEAST_SPREAD;
+    return any != 0;
 }
 
 static int add_spreads(const TaskCase *c, const double *const *in, const double *const *want,
                        ElementLimits **out, Error *err)
 {
-    const Task *t = c->task;
-    double rms[GRAPH_MAX_OUTPUTS] = {0};
-    if (!t->tf32 || c->variant != VARIANT_DRAWN) return 0;
-    int rc = tf32_spread(c, in, want, rms, err);
-    for (int i = 0; i < t->n_outputs && !rc; i++) {
-        size_t n;
-        if (t->outputs[i].dtype != DTYPE_F32 ||
-            task_elements(t, c->workload, &t->outputs[i], &n, NULL))
-            continue;
-        out[i] = spread_limits(c, i, n, rms[i]);
+    Tf32Spread s = {0};
+    if (!c->task->tf32 || c->variant != VARIANT_DRAWN || !has_spread(c)) return 0;
+    int rc = tf32_spread(c, in, want, &s, err);
+    for (int i = 0; i < c->task->n_outputs; i++) {
+        if (!rc && c->task->outputs[i].dtype == DTYPE_F32)
+            out[i] = spread_limits(c, i, want[i], &s);
+        free(s.drift[i]);
     }
     return rc < 0 ? -1 : 0;
 }
@@ -238,5 +265,6 @@ void element_limits_free(ElementLimits *e)
 {
     if (!e) return;
     free(e->limit);
+    free(e->drift);
     free(e);
 }

@@ -10,8 +10,10 @@
  * larger or more.
  *
  * Where a task's precision lets eager PyTorch use TF32, outputs in float32 have a limit for all elements
- * together: half more than what the coarser of two roundings to TF32 makes of the same inputs. Factors in
- * bfloat16 err three times as much. */
+ * together: three times the error that rounding to the nearest number of TF32 makes of the same inputs.
+ * Factors in bfloat16 err eight times as much, factors in TF32 that are rounded at other places once to
+ * twice. Factors that are cut off to TF32 make all results smaller, which alone is more than that, through
+ * any number of layers: the part of the errors that is a multiple of theirs does not count. */
 #ifndef TASKS_DERIVE_ELEMENT_LIMITS_H
 #define TASKS_DERIVE_ELEMENT_LIMITS_H
 

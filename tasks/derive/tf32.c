@@ -21,6 +21,8 @@ static const double PART_FLOPS = 1e6, /* of one execution at smaller sizes */
     SHORT_FLOPS = 4e6,                /* of one with shorter sums */
     ALL_FLOPS = 6e6,                  /* of all executions, as long as several draws fit */
     SPREAD_FLOPS = 2e7,               /* of one execution on the inputs of a case */
+    CHECK_FLOPS = 4e8,                /* the same, of a check */
+    LISTED_FLOPS = 4e9,               /* the same, of a check in task.json */
     MOST_FLOPS = 3e7,                 /* of one execution; costlier sums are made shorter */
     MOST_SHORT = 1e8;           /* of one with shorter sums; costlier ones are made shorter yet */
 static const double UNEVEN = 4; /* contents of few dominant elements: errors of draws differ much */
@@ -308,37 +310,51 @@ int tf32_measure(const TaskCase *c, Tf32Error *out, Error *err)
     return measure_case(c, out, err) || measure_hidden(c, out, err) ? -1 : 0;
 }
 
-/* Sets rms[i] to that of the output's errors, where it is larger. */
-static void note_spread(const double *got, const double *want, int64_t n, double *rms)
+static double rms_of(const double *error, int64_t n)
 {
     double sum = 0, counted = 0;
     for (int64_t k = 0; k < n; k++) {
-        double error = got[k] - want[k];
-        if (!isfinite(error)) continue;
-        sum += error * error;
+        if (!isfinite(error[k])) continue;
+        sum += error[k] * error[k];
         counted++;
     }
-    if (counted > 0) *rms = fmax(*rms, sqrt(sum / counted));
+    return counted > 0 ? sqrt(sum / counted) : 0;
 }
 
-int tf32_spread(const TaskCase *c, const double *const *in, const double *const *want, double *rms,
-                Error *err)
+static void note_spread(const Measured *m, Way way, const double *const *want, Tf32Spread *out)
 {
-    const Task *t = c->task;
-    if (!t->tf32 || !t->graph) return 1;
+    for (int i = 0; i < m->of.task->n_outputs; i++) {
+        size_t n = (size_t)m->n[i];
+        double *error = out->drift[i];
+        if (!error) error = out->drift[i] = memory_array(n + 1, sizeof *error);
+        for (size_t k = 0; k < n; k++) error[k] = m->got[i][k] - want[i][k];
+        if (way == NEAREST) out->rms[i] = rms_of(error, m->n[i]);
+    }
+}
+
+/* The checks that task.json lists are few, and are measured whatever they cost. */
+static double most_spread(const TaskCase *c)
+{
+    if (c->workload->role != ROLE_CHECK || c->scale != 1) return SPREAD_FLOPS;
+    return c->workload->atol ? LISTED_FLOPS : CHECK_FLOPS;
+}
+
+int tf32_spread(const TaskCase *c, const double *const *in, const double *const *want,
+                Tf32Spread *out, Error *err)
+{
+    if (!c->task->tf32 || !c->task->graph) return 1;
     Measured *m = memory_alloc(sizeof *m);
     m->of = *c;
-    if (task_graph_bind(t, c->workload, &m->b, err)) {
+    if (task_graph_bind(c->task, c->workload, &m->b, err)) {
         measured_free(m);
         return -1;
     }
-    int rc = sizes_flops(m->b) > SPREAD_FLOPS;
+    int rc = sizes_flops(m->b) > most_spread(c);
     if (!rc) allocate(m);
-    memcpy(m->in, in, (size_t)t->n_inputs * sizeof *in);
+    memcpy(m->in, in, (size_t)c->task->n_inputs * sizeof *in);
     for (int way = NEAREST; way <= TRUNCATED && !rc; way++) {
         rc = run(m, (Way)way, m->got, err);
-        for (int i = 0; i < t->n_outputs && !rc; i++)
-            note_spread(m->got[i], want[i], m->n[i], &rms[i]);
+        if (!rc) note_spread(m, (Way)way, want, out);
     }
     memset(m->in, 0, sizeof m->in); /* they are the caller's */
     measured_free(m);

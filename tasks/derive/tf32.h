@@ -23,10 +23,16 @@ typedef struct {
  * Task.tf32 is. */
 int tf32_measure(const TaskCase *c, Tf32Error *out, Error *err);
 
-/* On the inputs of the case, of which the reference has `want`: by output the root mean square of errors, of
- * the rounding whose errors are larger. 1: it costs more than a judge has, or Task.tf32 is 0. */
-int tf32_spread(const TaskCase *c, const double *const *in, const double *const *want, double *rms,
-                Error *err);
+/* By output: the root mean square of the errors of factors that are rounded to the nearest number, and the
+ * error of each element with factors that are cut off, which the caller frees. */
+typedef struct {
+    double rms[GRAPH_MAX_OUTPUTS], *drift[GRAPH_MAX_OUTPUTS];
+} Tf32Spread;
+
+/* On the inputs of the case, of which the reference has `want`. 1: it costs more than a judge has, or
+ * Task.tf32 is 0. */
+int tf32_spread(const TaskCase *c, const double *const *in, const double *const *want,
+                Tf32Spread *out, Error *err);
 
 /* By output: the largest error of the two roundings on the inputs of one case, with the margin of honest
  * kernels, and the largest result. */

@@ -25,9 +25,15 @@ static size_t excused(const SecondLook *l)
     return 1 + l->n / (choice || regime || l->n < SMALL_OUTPUT ? one_of_few : one_of_many);
 }
 
+/* Elements have limits of their own, which are those of their own errors. */
+static int is_limited(const SecondLook *l)
+{
+    return l->by.elements && l->by.elements->limit;
+}
+
 static int is_worth_it(const SecondLook *l, const TaskDifference *d)
 {
-    return l->of.variant != VARIANT_INTEGERS && !l->by.elements && isfinite(d->worst_want) &&
+    return l->of.variant != VARIANT_INTEGERS && !is_limited(l) && isfinite(d->worst_want) &&
            isfinite(d->worst_got) && d->bad <= excused(l);
 }
 
@@ -87,7 +93,7 @@ static int few_are_within(const SecondLook *l, const TaskDifference *d, Error *e
 static int is_within_tf32(const SecondLook *l, const TaskDifference *d, Error *err)
 {
     Tf32Own own;
-    if (!l->of.task->tf32 || l->of.variant == VARIANT_INTEGERS || l->inputs || l->by.elements ||
+    if (!l->of.task->tf32 || l->of.variant == VARIANT_INTEGERS || l->inputs || is_limited(l) ||
         !isfinite(d->worst_want) || !isfinite(d->worst_got))
         return 0;
     int rc = tf32_own(&l->of, &own, err);

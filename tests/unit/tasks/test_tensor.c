@@ -427,6 +427,27 @@ static void test_tolerance(void **state)
     task_free(t);
 }
 
+/* A multiple of the drift does not count, and one element does not count for more than eight units. */
+static void test_mean_without_drift(void **state)
+{
+    enum { N = 64 };
+    double drift[N], want[N];
+    float got[N];
+    const ElementLimits e = {.n = N, .drift = drift, .unit = 0x1p-10};
+    (void)state;
+    for (int i = 0; i < N; i++) drift[i] = (i % 3 + 1) * 0x1p-8, want[i] = i;
+    for (int i = 0; i < N; i++) got[i] = (float)(want[i] + drift[i]);
+    assert_true(task_mean_square(&e, DTYPE_F32, got, want) == 0);
+    for (int i = 0; i < N; i++) got[i] = (float)(want[i] + drift[i] + (i % 2 ? 2 : -2) * e.unit);
+    double mean = task_mean_square(&e, DTYPE_F32, got, want);
+    assert_true(mean > 3.9 && mean <= 4);
+    for (int i = 0; i < N; i++) got[i] = (float)(want[i] - drift[i]);
+    assert_true(task_mean_square(&e, DTYPE_F32, got, want) > 16);
+    for (int i = 0; i < N; i++) got[i] = (float)want[i];
+    got[7] += 100;
+    assert_true(task_mean_square(&e, DTYPE_F32, got, want) == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounding_to_half),
@@ -442,6 +463,7 @@ int main(void)
                                        cmocka_unit_test(test_integers),
 
                                        cmocka_unit_test(test_compare),
+                                       cmocka_unit_test(test_mean_without_drift),
                                        cmocka_unit_test(test_overflow),
                                        cmocka_unit_test(test_tolerance)};
     cmocka_set_message_output(CM_OUTPUT_TAP);

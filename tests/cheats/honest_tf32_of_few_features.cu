@@ -1,0 +1,27 @@
+// The library's convolutions in TF32: at a check of few features their errors are those of its own inputs.
+// task: kernelbench/level3/k3_27_regnet
+// precision: default
+// expect: ok
+//@ op conv2d = aten.conv2d(x, feature_extractor_0_0_weight, feature_extractor_0_0_bias, stride=[1, 1], padding=[1, 1])
+//@ op batch_norm = aten.batch_norm(conv2d, feature_extractor_0_1_weight, feature_extractor_0_1_bias, feature_extractor_0_1_running_mean, feature_extractor_0_1_running_var, training=False, momentum=0.1, eps=1e-05, cudnn_enabled=False)
+//@ op relu = aten.relu(batch_norm)
+//@ op conv2d_1 = aten.conv2d(relu, feature_extractor_0_3_weight, feature_extractor_0_3_bias, stride=[1, 1], padding=[1, 1])
+//@ op batch_norm_1 = aten.batch_norm(conv2d_1, feature_extractor_0_4_weight, feature_extractor_0_4_bias, feature_extractor_0_4_running_mean, feature_extractor_0_4_running_var, training=False, momentum=0.1, eps=1e-05, cudnn_enabled=False)
+//@ op relu_1 = aten.relu(batch_norm_1)
+//@ op max_pool2d = aten.max_pool2d(relu_1, [2, 2], stride=[2, 2])
+//@ op conv2d_2 = aten.conv2d(max_pool2d, feature_extractor_1_0_weight, feature_extractor_1_0_bias, stride=[1, 1], padding=[1, 1])
+//@ op batch_norm_2 = aten.batch_norm(conv2d_2, feature_extractor_1_1_weight, feature_extractor_1_1_bias, feature_extractor_1_1_running_mean, feature_extractor_1_1_running_var, training=False, momentum=0.1, eps=1e-05, cudnn_enabled=False)
+//@ op relu_2 = aten.relu(batch_norm_2)
+//@ op conv2d_3 = aten.conv2d(relu_2, feature_extractor_1_3_weight, feature_extractor_1_3_bias, stride=[1, 1], padding=[1, 1])
+//@ op batch_norm_3 = aten.batch_norm(conv2d_3, feature_extractor_1_4_weight, feature_extractor_1_4_bias, feature_extractor_1_4_running_mean, feature_extractor_1_4_running_var, training=False, momentum=0.1, eps=1e-05, cudnn_enabled=False)
+//@ op relu_3 = aten.relu(batch_norm_3)
+//@ op max_pool2d_1 = aten.max_pool2d(relu_3, [2, 2], stride=[2, 2])
+//@ op conv2d_4 = aten.conv2d(max_pool2d_1, feature_extractor_2_0_weight, feature_extractor_2_0_bias, stride=[1, 1], padding=[1, 1])
+//@ op batch_norm_4 = aten.batch_norm(conv2d_4, feature_extractor_2_1_weight, feature_extractor_2_1_bias, feature_extractor_2_1_running_mean, feature_extractor_2_1_running_var, training=False, momentum=0.1, eps=1e-05, cudnn_enabled=False)
+//@ op relu_4 = aten.relu(batch_norm_4)
+//@ op conv2d_5 = aten.conv2d(relu_4, feature_extractor_2_3_weight, feature_extractor_2_3_bias, stride=[1, 1], padding=[1, 1])
+//@ op batch_norm_5 = aten.batch_norm(conv2d_5, feature_extractor_2_4_weight, feature_extractor_2_4_bias, feature_extractor_2_4_running_mean, feature_extractor_2_4_running_var, training=False, momentum=0.1, eps=1e-05, cudnn_enabled=False)
+//@ op relu_5 = aten.relu(batch_norm_5)
+//@ op max_pool2d_2 = aten.max_pool2d(relu_5, [2, 2], stride=[2, 2])
+//@ op mean = aten.mean.dim(max_pool2d_2, [2, 3])
+//@ op linear = aten.linear(mean, fc_weight, fc_bias)
