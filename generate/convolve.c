@@ -4,9 +4,11 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/embed.h"
+#include "base/memory.h"
 #include "base/part.h"
 #include "generate/layout.h"
 
@@ -253,13 +255,14 @@ static const char *name_of(const ProductWriter *w, ProductOperand x)
 static int put_packed_input(ProductWriter *w, const Shape *s, const Texts *t)
 {
     const int64_t quads = (s->channels.at[0] + QUAD - 1) / QUAD;
-    const int many = quads > 4 ? 8 : quads > 2 ? 4 : (int)quads, number = w->t->number;
-    char size[4 * SIZE_TEXT];
-    buffer_printf(w->t->source,
-                  "extern \"C\" __global__ void __launch_bounds__(%d) pack_input_%d(const float "
-                  "*__restrict__ from, float *__restrict__ to, int channels, int places)\n{\n"
-                  "    pack_places<%d>(from, to, channels, places);\n}\n\n",
-                  THREADS, number, many);
+    const int many = quads > 4 ? 8 : quads > 2 ? 4 : (int)quads;
+    char size[4 * SIZE_TEXT], source[512];
+    snprintf(source, sizeof source,
+             "extern \"C\" __global__ void __launch_bounds__(%d) pack_input_@(const float "
+             "*__restrict__ from, float *__restrict__ to, int channels, int places)\n{\n"
+             "    pack_places<%d>(from, to, channels, places);\n}\n\n",
+             THREADS, many);
+    const int number = kernel_put_source(w->t, source);
     buffer_printf(
         w->t->plan,
         "//@ launch pack_input_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d) * (%s), %d>>>(%s, "
@@ -273,15 +276,14 @@ static int put_packed_input(ProductWriter *w, const Shape *s, const Texts *t)
 
 static int put_packed_filters(ProductWriter *w, const Texts *t, int transposed)
 {
-    const int number = w->t->number;
-    char size[4 * SIZE_TEXT];
-    buffer_printf(w->t->source,
-                  "extern \"C\" __global__ void __launch_bounds__(%d) pack_filters_%d(const float "
-                  "*__restrict__ from, float *__restrict__ to, int filters, int channels, int taps)"
-                  "\n{\n    pack_filters(from, to, filters, channels, taps, %s);\n}\n\n",
-                  THREADS, number,
-                  transposed ? "taps, (long long)filters * taps"
-                             : "(long long)channels * taps, taps");
+    char size[4 * SIZE_TEXT], source[512];
+    snprintf(source, sizeof source,
+             "extern \"C\" __global__ void __launch_bounds__(%d) pack_filters_@(const float "
+             "*__restrict__ from, float *__restrict__ to, int filters, int channels, int taps)"
+             "\n{\n    pack_filters(from, to, filters, channels, taps, %s);\n}\n\n",
+             THREADS,
+             transposed ? "taps, (long long)filters * taps" : "(long long)channels * taps, taps");
+    const int number = kernel_put_source(w->t, source);
     snprintf(size, sizeof size, "(%s) * (%s) * ceil_div(%s, 4)", t->filters, t->taps, t->channels);
     buffer_printf(
         w->t->plan,
@@ -292,8 +294,26 @@ static int put_packed_filters(ProductWriter *w, const Texts *t, int transposed)
     return product_share(w, PACKED_FILTERS, size);
 }
 
+/* The kernel, or an equal one's number: in deep networks many are. */
+static int put_source(const ProductWriter *w)
+{
+    Buffer types;
+    buffer_init(&types, 1 << 16);
+    kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
+    char *source = memory_printf(
+        "extern \"C\" __global__ void __launch_bounds__(%d, %d) kernel_@(%s, const float "
+        "*__restrict__ packed_filters, const float *__restrict__ packed_input)\n"
+        "{\n%s}\n\n",
+        THREADS, RESIDENT, types.data, w->body.data);
+    const int number = kernel_put_source(w->t, source);
+    free(source);
+    buffer_release(&types);
+    return number;
+}
+
 static int put_launch(ProductWriter *w, const Bindings *b, const Shape *s, const Texts *t)
 {
+    const int number = put_source(w);
     const MatrixProduct *m = w->m;
     const int rows = tile_rows(m);
     char most[4 * SIZE_TEXT] = "", text[SIZE_TEXT];
@@ -309,7 +329,7 @@ static int put_launch(ProductWriter *w, const Bindings *b, const Shape *s, const
     buffer_printf(w->t->plan,
                   "//@ launch kernel_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d) * (%s) * %lld, %d, "
                   "%d>>>(",
-                  w->t->number, t->filters, rows, *most ? most : t->outputs, m->tile, t->images,
+                  number, t->filters, rows, *most ? most : t->outputs, m->tile, t->images,
                   (long long)classes, THREADS, m->stages * LINE * (rows + m->tile) + 1024);
     if (kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
     buffer_puts(w->t->plan, ", packed_filters, packed_input)\n");
@@ -321,27 +341,16 @@ int convolve_write(ProductWriter *w)
     static const int columns[] = {64, 128};
     Bindings b;
     Texts t;
-    Buffer types;
     if (!read_bindings(w->k->nodes, w->k->nodes->node[w->m->of].line, &b)) return -1;
     const Shape s = shape_of(&b);
     if (read_texts(w, &s, &t)) return -1;
-    buffer_init(&types, 1 << 16);
     for (int i = 0; i < 2 && !(w->t->helpers >> HELP_CONVOLVE & 1); i++)
         product_put_multiply(w->t->source, "tf32", columns[i]);
     product_help(w->t, HELP_CONVOLVE, generate_convolve, "convolve");
     product_help(w->t, HELP_PACK_PLACES, generate_convolve, "pack");
     put_body(w, &b, &s);
-    kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
     if (put_packed_input(w, &s, &t) || put_packed_filters(w, &t, b.at[0].transposed) ||
         put_launch(w, &b, &s, &t))
         w->failed = 1;
-    if (!w->failed)
-        buffer_printf(
-            w->t->source,
-            "extern \"C\" __global__ void __launch_bounds__(%d, %d) kernel_%d(%s, const float "
-            "*__restrict__ packed_filters, const float *__restrict__ packed_input)\n"
-            "{\n%s}\n\n",
-            THREADS, RESIDENT, w->t->number, types.data, w->body.data);
-    buffer_release(&types);
     return w->failed ? -1 : 0;
 }

@@ -544,12 +544,22 @@ int kernel_put_arguments(const Kernel *k, Buffer *to, Error *err)
     return 0;
 }
 
+/* 1: a size is a whole number of vectors wherever the graph can be bound: a number, or a product of which
+ * that is so at all bindings. A sum of axes may be one at each binding by chance. */
+static int is_whole(const Writer *w, Size s)
+{
+    char text[SIZE_TEXT];
+    Error unused;
+    if (!size_divides(size_number(w->vec), s)) return 0;
+    return size_constant(s) ||
+           (!size_text(w->k->nodes->sizes, s, text, &unused) && !strpbrk(text, "+-/"));
+}
+
 /* What must be whole numbers of vectors: "cols" or "cols | n1". "": everything is. */
 static void put_guard(Writer *w, Buffer *to)
 {
     Size seen[INDEX_AXES * 2];
     int n = 0;
-    Size by = size_number(w->vec);
     for (int i = -1; i < w->k->n + w->k->n_roots; i++) {
         const Index *at = i < 0         ? NULL
                           : i < w->k->n ? &w->k->step[i].at
@@ -559,7 +569,7 @@ static void put_guard(Writer *w, Buffer *to)
             continue;
         for (int a = 0; a <= w->k->axes.n; a++) {
             Size s = i < 0 ? w->k->axes.size[w->last] : a < w->k->axes.n ? at->by[a] : at->plus;
-            int known = size_divides(by, s) || (i >= 0 && a == w->last);
+            int known = is_whole(w, s) || (i >= 0 && a == w->last);
             for (int o = 0; o < n && !known; o++) known = size_divides(seen[o], s);
             if (known || n == INDEX_AXES * 2) continue;
             seen[n++] = s;

@@ -284,6 +284,8 @@ __device__ __forceinline__ void add_exactly(float (&sum)[64], const Factor &a, c
     extern __shared__ unsigned char raw[];
     float(*as)[PITCH] = (float(*)[PITCH])raw, (*bs)[PITCH] = as + STEP;
     const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+    const int terms = top + row / 16 * 16 < a.lines ? STEP : 0; // of a warp without rows: none
+    const int columns = b.lines - left < SIDE ? (int)(b.lines - left) : SIDE;
     for (long long k = 0; k < a.depth; k += STEP) {
 #pragma unroll 2
         for (int i = threadIdx.x; i < SIDE * STEP; i += THREADS) {
@@ -294,10 +296,11 @@ __device__ __forceinline__ void add_exactly(float (&sum)[64], const Factor &a, c
         }
         __syncthreads();
 #pragma unroll 1
-        for (int e = 0; e < STEP; e++) {
+        for (int e = 0; e < terms; e++) {
             const float x0 = as[e][row], x1 = as[e][row + 8];
 #pragma unroll
             for (int j = 0; j < 16; j++) {
+                if (j / 4 * 32 >= columns) break;
                 const float2 y = *(const float2 *)&bs[e][8 * j + column];
                 sum[4 * j] += x0 * y.x, sum[4 * j + 1] += x0 * y.y;
                 sum[4 * j + 2] += x1 * y.x, sum[4 * j + 3] += x1 * y.y;

@@ -196,6 +196,22 @@ void product_buffers(KernelText *t)
     }
 }
 
+/* Lines of at most SHORT_LINE terms are split by a warp each, and most blocks have none: at a size that is
+ * far from the timed one a block a line is too much work. */
+static void put_short_lines(ProductWriter *w, const char *side, const char *n)
+{
+    enum { SHORT_LINE = 128 };
+    buffer_printf(
+        &w->body,
+        "    if (%s.depth <= %d) {\n"
+        "        const long long own = blockIdx.x %% blocks * %d + threadIdx.x / 32;\n"
+        "        if (own < %s)\n"
+        "            split_along<32, 1>(%s, own, parts + batch * %s * tiles_of(%s) * (2 * "
+        "TERMS), factors + batch * %s);\n"
+        "        return;\n    }\n",
+        side, SHORT_LINE, THREADS / 32, n, side, n, side, n);
+}
+
 /* The buffers of a factor's halves, and the kernel that fills them. */
 static int put_split_kernel(ProductWriter *w, ProductOperand x)
 {
@@ -222,6 +238,7 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
                   "    const long long blocks = (%s + %d) / %d, batch = blockIdx.x / blocks;\n", n,
                   a_block - 1, a_block);
     put_factor(&own, side, x, group);
+    if (along && threads == THREADS) put_short_lines(&own, side, n);
     buffer_printf(&own.body, "    const long long line = blockIdx.x %% blocks * %d%s;\n", a_block,
                   along && threads < THREADS ? " + threadIdx.x / 32" : "");
     char call[64];
