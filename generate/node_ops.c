@@ -67,16 +67,56 @@ static const char *power_text(double p)
                       : "pow(a, p0)";
 }
 
+/* 1: an argument that is no tensor has one number at all bindings. */
+static int is_number(const NodeCall *c, int arg)
+{
+    const OpValue *a = &c->call[0]->arg[arg];
+    for (int k = 1; k < SIZE_BINDINGS; k++) {
+        const OpValue *b = &c->call[k]->arg[arg];
+        if (a->kind != b->kind || (a->number != b->number && a->number == a->number)) return 0;
+    }
+    return 1;
+}
+
+/* Notes the expression of a number as the graph's line has it. */
+static void know_number(Nodes *n, Size s, const Op *op, int arg)
+{
+    const OpLine *l = &n->graph->line[n->line];
+    char text[SIZE_TEXT];
+    if (l->op != op || arg >= l->n_args || l->keyword[arg].len || l->value[arg].len >= sizeof text)
+        return;
+    snprintf(text, sizeof text, "%.*s", (int)l->value[arg].len, l->value[arg].p);
+    size_know(n->sizes, s, text);
+}
+
+/* A number that is a size, such as the columns by which a module divides; -1: it is none. */
+static int size_operand(Nodes *n, const NodeCall *c, int arg)
+{
+    Node x = node_blank(NODE_POINT, DTYPE_I64);
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        if (c->call[k]->arg[arg].kind != OP_INT) return -1;
+        x.scale.at[k] = c->call[k]->arg[arg].integer[0];
+    }
+    if (size_constant(x.scale)) return -1;
+    know_number(n, x.scale, c->call[0]->op, arg);
+    x.text = "n";
+    x.type = text_type(DTYPE_I64);
+    return node_add(n, &x);
+}
+
 static int pointwise(Nodes *n, const NodeCall *c, Error *err)
 {
     const OpCall *call = c->call[0];
     const Pointwise *w = call->op->detail;
     (void)err;
-    if (!node_fixed(c, 0) || !w->operands || dtype_is_small(call->result[0].dtype)) return 1;
+    if (!node_fixed(c, w->operands) || !w->operands || dtype_is_small(call->result[0].dtype))
+        return 1;
     Node x = node_blank(NODE_POINT, call->result[0].dtype);
     x.text = w->cuda;
     for (int i = 0; i < w->operands; i++) {
         x.arg[i] = node_operand(c, i);
+        if (x.arg[i] < 0) x.arg[i] = size_operand(n, c, i);
+        if (x.arg[i] < 0 && !is_number(c, i)) return 1;
         if (x.arg[i] < 0) x.number[i] = call->arg[i].kind == OP_NONE ? NAN : call->arg[i].number;
     }
     pointwise_parameters(call, x.p);

@@ -188,6 +188,30 @@ static int constant(Nodes *n, const NodeCall *c, Error *err)
     return 0;
 }
 
+/* Integers from `start` on, in steps. */
+static int ranged(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    const int start = op_argument(call->op, "start"), step = op_argument(call->op, "step");
+    Node x = node_blank(NODE_COORD, DTYPE_I64);
+    (void)err;
+    if (dtype_is_float(call->result[0].dtype) || dtype_is_small(call->result[0].dtype)) return 1;
+    for (int k = 1; k < SIZE_BINDINGS; k++)
+        if ((start >= 0 && c->call[k]->arg[start].number != call->arg[start].number) ||
+            (step >= 0 && c->call[k]->arg[step].number != call->arg[step].number))
+            return 1;
+    x.dtype = call->result[0].dtype;
+    result_shape(c, 0, &x);
+    int y = node_add(n, &x);
+    if (start >= 0) {
+        y = node_point(n, "a * p0 + p1", x.dtype, y, -1);
+        n->node[y].p[0] = step < 0 ? 1 : call->arg[step].number;
+        n->node[y].p[1] = call->arg[start].number;
+    }
+    c->result[0] = y;
+    return 0;
+}
+
 /* ---- scans ---- */
 
 /* A scan of few long rows is left to the library, whose blocks share a row. */
@@ -331,6 +355,7 @@ int node_select(Nodes *n, const NodeCall *c, Error *err)
                    {"aten.new_zeros", constant},
                    {"aten.new_ones", constant},
                    {"aten.new_full", constant},
+                   {"aten.arange.", ranged},
                    {"aten.embedding.", embedded},
                    {"aten.gather.", gathered},
                    {"aten.index_select.", gathered},

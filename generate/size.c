@@ -188,6 +188,13 @@ static void know(SizeTable *t, Size s, const char *text)
     snprintf(t->known[t->n_known++].text, SIZE_TEXT, "%s", text);
 }
 
+void size_know(SizeTable *t, Size s, const char *text)
+{
+    char other[SIZE_TEXT];
+    Error unused;
+    if (size_text(t, s, other, &unused)) know(t, s, text);
+}
+
 void size_know_sum(SizeTable *t, Size a, Size b)
 {
     char one[SIZE_TEXT], two[SIZE_TEXT], sum[2 * SIZE_TEXT + 8];

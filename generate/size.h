@@ -44,6 +44,8 @@ void size_choose(const Derivation *v, Sizes *s, int axis, size_t first);
 /* The expression of a size over the task's axes: 0, or UNSUPPORTED. */
 int size_text(SizeTable *t, Size s, char out[SIZE_TEXT], Error *err);
 
+/* Makes a size that has no expression yet one of those that have: text, of the graph. */
+void size_know(SizeTable *t, Size s, const char *text);
 /* Makes a sum one of the sizes that have an expression. */
 void size_know_sum(SizeTable *t, Size a, Size b);
 

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "tasks/graph/summed.h"
 
 enum { MAX_TEXT = 1 << 22 };
 
@@ -185,16 +186,30 @@ int task_tf32_flops(const Task *t, const Workload *w, double *flops, Error *err)
     return 0;
 }
 
-int task_graph_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err)
+typedef int CostOf(const GraphBound *b, OpCost *out, Error *err);
+
+static int cost_of(const Task *t, const Workload *w, CostOf *of, double *bytes, double *flops,
+                   Error *err)
 {
     GraphBound *b;
     OpCost cost;
     if (task_graph_bind(t, w, &b, err)) return -1;
-    int rc = graph_cost(b, &cost, err);
+    int rc = of(b, &cost, err);
     graph_bound_free(b);
     *bytes = cost.bytes;
     *flops = cost.flops;
     return rc;
+}
+
+int task_graph_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err)
+{
+    return cost_of(t, w, graph_cost, bytes, flops, err);
+}
+
+int task_least_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err)
+{
+    return t->graph ? cost_of(t, w, graph_least_cost, bytes, flops, err)
+                    : task_cost(t, w, bytes, flops, err);
 }
 
 int task_graph_reference(const Task *t, const Workload *w, const double *const *in,

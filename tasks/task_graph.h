@@ -18,6 +18,8 @@ int task_graph_tf32(const Task *t, unsigned *out, Error *err);
 /* Those flops of task_cost whose factors the task's precision lets eager PyTorch round to TF32. */
 int task_tf32_flops(const Task *t, const Workload *w, double *flops, Error *err);
 int task_graph_bind(const Task *t, const Workload *w, GraphBound **out, Error *err);
+/* As task_cost, without what is not needed of products and convolutions whose results are only summed. */
+int task_least_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err);
 int task_graph_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err);
 int task_graph_reference(const Task *t, const Workload *w, const double *const *in,
                          double *const *out, Error *err);

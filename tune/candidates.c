@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "generate/rewrite/less.h"
 #include "tune/tune.h"
 
 /* What the model takes for so many times as slow as the fastest is not judged. */
@@ -59,7 +60,7 @@ static TuneCandidate *make(const Tune *t, const Genes *given, Error *err)
     PlanCost cost;
     int known;
     copy_given(&c->genes, given);
-    if (generate_first(t->o->task, &c->genes, &e, &g, err) ||
+    if (generate_least(t->o->task, &c->genes, &e, &g, err) ||
         plan_cost(t->o->task, g.source, &e, &cost, &known, err)) {
         free(g.source);
         estimate_clear(&e);

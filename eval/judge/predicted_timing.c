@@ -16,6 +16,7 @@
 #include "eval/judge/seeds.h"
 #include "eval/judge/timed_cone.h"
 #include "eval/judge/timing_bounds.h"
+#include "tasks/task_graph.h"
 
 enum { SHORT_TRIAL = 3 }; /* of case_seed, in no earlier run */
 
@@ -77,14 +78,16 @@ static double tensor_growth(const Task *t, const Workload *small, const Workload
 static int work_growth(const Task *t, const Workload *small, const Workload *timed, DeviceSample *s,
                        Error *err)
 {
-    double b0, f0, b1, f1;
-    if (task_cost(t, small, &b0, &f0, err) || task_cost(t, timed, &b1, &f1, err)) return -1;
+    double b0, f0, b1, f1, bytes, least;
+    if (task_cost(t, small, &b0, &f0, err) || task_cost(t, timed, &b1, &f1, err) ||
+        task_least_cost(t, timed, &bytes, &least, err))
+        return -1;
     s->growth = fmax(b1 / fmax(b0, 1), f1 / fmax(f0, 1));
     s->least_growth = b1 / fmax(b0, 1);
     s->flops_growth = f0 > 0 ? f1 / f0 : s->least_growth;
     s->least_growth = fmin(s->least_growth, s->flops_growth);
     s->tensor_growth = tensor_growth(t, small, timed);
-    s->own_flops = t->degenerate ? 0 : f1;
+    s->own_flops = t->degenerate ? 0 : least;
     s->own_bytes = t->degenerate ? 0 : b1;
     return 0;
 }

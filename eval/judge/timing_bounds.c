@@ -40,7 +40,7 @@ int timing_floor_us(const Task *t, const Workload *w, const DeviceInfo *d, Clock
                     double *us, Error *err)
 {
     double bytes, flops, out, in = 0;
-    if (task_cost(t, w, &bytes, &flops, err) ||
+    if (task_least_cost(t, w, &bytes, &flops, err) ||
         held_in_l2(t, w, t->outputs, t->n_outputs, d, &out, err) ||
         (mode == CLOCK_WARM && held_in_l2(t, w, t->inputs, t->n_inputs, d, &in, err)))
         return -1;
@@ -53,10 +53,11 @@ int timing_light_us(const Task *t, const Workload *w, const DeviceInfo *d, doubl
                     int *by_flops, Error *err)
 {
     double bytes, flops, rounded, measured = d->light_flops_per_s[t->outputs[0].dtype];
-    if (task_cost(t, w, &bytes, &flops, err)) return -1;
+    if (task_least_cost(t, w, &bytes, &flops, err)) return -1;
     double bytes_s =
         bytes / (d->light_bytes_per_s > 0 ? d->light_bytes_per_s : d->dram_bytes_per_s);
     if (task_tf32_flops(t, w, &rounded, err)) return -1;
+    rounded = fmin(rounded, flops);
     double flops_s =
         (flops - rounded) / (measured > 0 ? measured : d->flops_per_s) +
         rounded / (d->light_tf32_flops_per_s > 0 ? d->light_tf32_flops_per_s : d->flops_per_s);

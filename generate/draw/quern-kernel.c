@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "generate/draw/draw.h"
 #include "generate/draw/drawn_words.h"
+#include "generate/rewrite/less.h"
 #include "tasks/designs.h"
 #include "tasks/task.h"
 
@@ -51,7 +52,7 @@ static int print_candidate(const Options *o, Error *err)
     Generated g = {0};
     int rc = 0;
     if (o->schedule) rc = read_schedule(o->schedule, &genes, err);
-    if (!rc) rc = generate_first(o->task, &genes, NULL, &g, err);
+    if (!rc) rc = generate_least(o->task, &genes, NULL, &g, err);
     if (!rc) rc = check_used(&genes, err);
     if (!rc) fputs(g.source, stdout);
     free(g.source);

@@ -1,0 +1,153 @@
+/* Which sums of products are products of sums, and what this leaves of a graph's work. */
+#include "tasks/graph/summed.h"
+
+#include <string.h>
+
+#include "ops/op_reduction.h"
+
+static int is_named(const GraphCall *c, const char *name)
+{
+    const char *own = c->call.op->name + strlen("aten.");
+    size_t n = strlen(name);
+    return !strncmp(own, name, n) && own[n] == '.';
+}
+
+static int is_one_of(const GraphCall *c, const char *const *names)
+{
+    for (; *names; names++)
+        if (is_named(c, *names)) return 1;
+    return 0;
+}
+
+static int uses(const GraphBound *b, int value)
+{
+    int n = 0;
+    for (int node = 0; node < b->graph->n_nodes; node++)
+        for (int i = 0; i < b->calls[node].call.n_tensors; i++) n += b->calls[node].in[i] == value;
+    for (int i = 0; i < b->graph->n_outputs; i++) n += b->graph->output[i] == value;
+    return n;
+}
+
+/* The node whose only result a value is, and which nothing else reads; -1: there is none. */
+static int only_source(const GraphBound *b, int value)
+{
+    if (value < b->graph->n_inputs || uses(b, value) != 1) return -1;
+    const int node = b->values[value].node;
+    return node >= 0 && b->graph->first[node] == value && b->calls[node].call.n_results == 1 ? node
+                                                                                             : -1;
+}
+
+static int is_plain_float(const GraphCall *c)
+{
+    for (int i = 0; i < c->call.n_tensors; i++)
+        if (c->call.tensor[i].dtype != DTYPE_F32) return 0;
+    return c->call.result[0].dtype == DTYPE_F32;
+}
+
+/* A product or quotient by a number, or a sum with a vector along the last dimension. */
+static int is_linear(const GraphCall *c, int *vector)
+{
+    static const char *const scalings[] = {"mul", "div", "neg", "multiply", NULL}, *const sums[] = {
+                                                                                       "add", "sub",
+                                                                                       NULL};
+    if (c->view || c->call.op->flags & OP_IN_PLACE || !is_plain_float(c)) return 0;
+    if (c->call.n_tensors == 1) {
+        for (int i = 1; i < c->call.n_args; i++)
+            if (c->call.arg[i].kind == OP_STRING) return 0; /* it rounds */
+        return is_one_of(c, scalings);
+    }
+    const OpTensor *x = &c->call.tensor[1], *y = &c->call.result[0];
+    if (c->call.n_tensors != 2 || !is_one_of(c, sums) || x->rank != 1 ||
+        x->size[0] != y->size[y->rank - 1] || c->call.arg[2].number != 1)
+        return 0;
+    *vector = 1;
+    return 1;
+}
+
+static int is_product(const GraphCall *c)
+{
+    static const char *const names[] = {"linear", "matmul", "mm", NULL};
+    return is_one_of(c, names) && c->call.tensor[1].rank == 2 && c->call.tensor[0].rank >= 1 &&
+           is_plain_float(c);
+}
+
+static int is_convolution(const GraphCall *c)
+{
+    static const char *const names[] = {
+        "conv1d",           "conv2d",           "conv3d", "conv_transpose1d",
+        "conv_transpose2d", "conv_transpose3d", NULL};
+    const int rank = c->call.result[0].rank, groups = op_argument(c->call.op, "groups");
+    const int stride = op_argument(c->call.op, "stride");
+    if (!is_one_of(c, names) || rank != c->call.tensor[1].rank || !is_plain_float(c) ||
+        c->call.arg[groups].integer[0] != 1 ||
+        c->call.arg[op_argument(c->call.op, "padding")].kind == OP_STRING)
+        return 0;
+    for (int i = 0; i < c->call.arg[stride].n; i++)
+        if (op_argument(c->call.op, "output_padding") < 0 && c->call.arg[stride].integer[i] != 1)
+            return 0;
+    return 1;
+}
+
+static int walk(const GraphBound *b, int value, Summed *out)
+{
+    int vectors = 0, node;
+    out->n_chain = 0;
+    while ((node = only_source(b, value)) >= 0) {
+        const GraphCall *c = &b->calls[node];
+        const unsigned last = 1u << (c->call.result[0].rank - 1);
+        out->product = node;
+        if (is_product(c)) return out->dims == last;
+        if (is_convolution(c)) return !vectors && !out->group && !(out->dims & 3);
+        if (out->n_chain == SUMMED_CHAIN || !is_linear(c, &vectors)) return 0;
+        memmove(out->chain + 1, out->chain, (size_t)out->n_chain++ * sizeof *out->chain);
+        out->chain[0] = node;
+        value = c->in[0];
+    }
+    return 0;
+}
+
+/* A mean of neighbours along the last dimension, behind an unsqueeze of rows. */
+static int is_pool(const GraphBound *b, const GraphCall *c, Summed *out)
+{
+    const OpValue *side = &c->call.arg[1], *step = &c->call.arg[2];
+    const int source = only_source(b, c->in[0]);
+    if (!is_named(c, "avg_pool1d") || c->call.tensor[0].rank != 3 || source < 0 ||
+        !is_named(&b->calls[source], "unsqueeze") || c->call.tensor[0].size[1] != 1 ||
+        b->calls[source].call.tensor[0].rank != 2 || b->calls[source].call.arg[1].integer[0] != 1)
+        return 0;
+    if ((step->n && step->integer[0] != side->integer[0]) || c->call.arg[3].integer[0] ||
+        c->call.arg[4].integer[0])
+        return 0;
+    out->group = (int)side->integer[0];
+    out->terms = out->group;
+    out->dims = 2;
+    return out->group > 1 && walk(b, b->calls[source].in[0], out) && !out->n_chain;
+}
+
+int graph_summed(const GraphBound *b, int node, Summed *out)
+{
+    const GraphCall *c = &b->calls[node];
+    Reduction r;
+    Error unused;
+    *out = (Summed){0};
+    if (!c->live || c->call.n_tensors != 1 || c->call.n_results != 1 || !is_plain_float(c))
+        return 0;
+    if (is_pool(b, c, out)) return 1;
+    if ((!is_named(c, "sum") && !is_named(c, "mean")) || reduction_of(&c->call, 1, &r, &unused))
+        return 0;
+    *out = (Summed){.dims = r.dims, .terms = r.inputs};
+    return r.dims && r.inputs > 1 && walk(b, c->in[0], out);
+}
+
+int graph_least_cost(const GraphBound *b, OpCost *out, Error *err)
+{
+    if (graph_cost(b, out, err)) return -1;
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        Summed s;
+        OpCost cost;
+        if (!graph_summed(b, node, &s)) continue;
+        if (op_cost(&b->calls[s.product].call, &cost, err)) return -1;
+        out->flops -= cost.flops - cost.flops / (double)s.terms;
+    }
+    return 0;
+}

@@ -1,0 +1,230 @@
+/* Sums of products that become products of sums: the same results as the task's own graph, at each of its
+ * check sizes. Both graphs run in float64. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "generate/rewrite/less.h"
+#include "tasks/task_graph.h"
+#include "tests/small_draft.h"
+
+enum { MOST = 8 };
+
+typedef struct {
+    DraftAxis axes[MOST];
+    DraftTensor in[MOST], out[MOST];
+    Draft d;
+} Several;
+
+/* Shapes end in NULL; the lists end in what has no name. */
+static Task *task_of(Several *s, const char *const *lines)
+{
+    s->d = (Draft){.name = "small", .level = 1, .axes = s->axes, .inputs = s->in, .lines = lines};
+    s->d.outputs = s->out;
+    while (lines[s->d.n_lines]) s->d.n_lines++;
+    while (s->axes[s->d.n_axes].name) s->d.n_axes++;
+    for (; s->in[s->d.n_inputs].name; s->d.n_inputs++) {
+        DraftTensor *x = &s->in[s->d.n_inputs];
+        x->dtype = DTYPE_F32;
+        while (x->shape[x->rank]) x->rank++;
+    }
+    for (; s->out[s->d.n_outputs].name; s->d.n_outputs++) {
+        s->out[s->d.n_outputs].dtype = DTYPES;
+        s->out[s->d.n_outputs].rank = -1;
+    }
+    return derived(&s->d);
+}
+
+typedef struct {
+    GraphBound *b;
+    double *out[MOST];
+} Ran;
+
+static void run(const Task *t, const Workload *w, double *const *in, Ran *r)
+{
+    Error err;
+    if (task_graph_bind(t, w, &r->b, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < t->n_outputs; i++) {
+        const OpTensor *y = &r->b->values[t->graph->output[i]].tensor;
+        r->out[i] = memory_array((size_t)op_elements(y), sizeof(double));
+    }
+    if (graph_run(r->b, (const double *const *)in, r->out, NULL, &err)) fail_msg("%s", err.text);
+}
+
+static void compare_at(const Task *t, const Task *less, const Workload *w)
+{
+    Ran a, b;
+    Random r;
+    random_init(&r, 7, 0);
+    double *in[MOST];
+    for (int i = 0; i < t->n_inputs; i++) {
+        size_t n;
+        assert_int_equal(task_elements(t, w, &t->inputs[i], &n, NULL), 0);
+        in[i] = memory_array(n, sizeof **in);
+        for (size_t k = 0; k < n; k++) in[i][k] = random_normal(&r);
+    }
+    run(t, w, in, &a);
+    run(less, w, in, &b);
+    for (int i = 0; i < t->n_outputs; i++) {
+        int64_t n = op_elements(&a.b->values[t->graph->output[i]].tensor);
+        assert_int_equal(n, op_elements(&b.b->values[less->graph->output[i]].tensor));
+        for (int64_t k = 0; k < n; k++)
+            if (fabs(a.out[i][k] - b.out[i][k]) > 1e-11 * (1 + fabs(a.out[i][k])))
+                fail_msg("%s[%lld] is %.17g, expected %.17g", t->outputs[i].name, (long long)k,
+                         b.out[i][k], a.out[i][k]);
+        free(a.out[i]);
+        free(b.out[i]);
+    }
+    for (int i = 0; i < t->n_inputs; i++) free(in[i]);
+    graph_bound_free(a.b);
+    graph_bound_free(b.b);
+}
+
+/* Flops at the timed size. */
+static double flops_of(const Task *t)
+{
+    double bytes, flops;
+    assert_int_equal(task_graph_cost(t, task_workload(t, ROLE_TIME), &bytes, &flops, NULL), 0);
+    return flops;
+}
+
+static void expect_less(Several *s, const char *const *lines, double share)
+{
+    Task *t = task_of(s, lines), *less;
+    Error err;
+    double bytes, least;
+    if (rewrite_task(t, &less, &err)) fail_msg("%s", err.text);
+    assert_non_null(less);
+    for (int i = 0; i < t->n_workloads; i++)
+        if (t->workloads[i].role == ROLE_CHECK) compare_at(t, less, &t->workloads[i]);
+    if (flops_of(less) > share * flops_of(t))
+        fail_msg("%g flops of %g", flops_of(less), flops_of(t));
+    /* No verdict asks for more work than is left. */
+    assert_int_equal(task_least_cost(t, task_workload(t, ROLE_TIME), &bytes, &least, NULL), 0);
+    assert_true(least <= flops_of(less));
+    rewrite_free(less);
+    task_free(t);
+}
+
+static void test_sums_of_columns_are_products_with_summed_weights(void **state)
+{
+    static const char *const lines[] = {"h = aten.linear(x, w, b)",
+                                        "d = aten.sub(h, v)",
+                                        "e = aten.mul(d, 0.5)",
+                                        "y = aten.mean.dim(e, [1], keepdim=True)",
+                                        "t = aten.t(w)",
+                                        "g = aten.matmul(x, t)",
+                                        "i = aten.div(g, 2)",
+                                        "z = aten.sum.dim_IntList(i, [-1])",
+                                        "k = aten.linear(x, w, b)",
+                                        "l = aten.unsqueeze(k, 1)",
+                                        "q = aten.avg_pool1d(l, [4], stride=[4])",
+                                        NULL};
+    Several s = {.axes = {{"rows", NULL, 64}, {"cols", NULL, 256}, {"features", NULL, 250}},
+                 .in = {{.name = "x", .shape = {"rows", "cols"}},
+                        {.name = "w", .shape = {"features", "cols"}},
+                        {.name = "b", .shape = {"features"}},
+                        {.name = "v", .shape = {"features"}}},
+                 .out = {{.name = "y"}, {.name = "z"}, {.name = "q"}}};
+    (void)state;
+    expect_less(&s, lines, 0.2);
+}
+
+/* Strides, borders and taps that are apart, in one to three dimensions, of which all or some are folded. */
+static void test_sums_of_places_are_sums_over_taps(void **state)
+{
+    static const char *const lines[] = {
+        "a = aten.conv_transpose2d.input(x, w, b, [2, 3], [1, 1], [1, 2])",
+        "c = aten.mul(a, 0.5)",
+        "y = aten.mean.dim(c, [2, 3], keepdim=True)",
+        "d = aten.conv_transpose2d.input(x, w, b, [1, 1], [0, 2], [0, 0], 1, [1, 2])",
+        "z = aten.sum.dim_IntList(d, [3])",
+        "e = aten.conv2d(x, w, None, [1, 1], [1, 0], [1, 2])",
+        "p = aten.sum.dim_IntList(e, [2], keepdim=True)",
+        "f = aten.conv2d(x, w, None, [1, 1], [1, 0])",
+        "q = aten.mean.dim(f, [2, 3])",
+        NULL};
+    Several s = {.axes = {{"batch", NULL, 4}, {"height", NULL, 24}, {"width", NULL, 20}},
+                 .in = {{.name = "x", .shape = {"batch", "6", "height", "width"}},
+                        {.name = "w", .shape = {"6", "6", "3", "3"}},
+                        {.name = "b", .shape = {"6"}}},
+                 .out = {{.name = "y"}, {.name = "z"}, {.name = "p"}, {.name = "q"}}};
+    (void)state;
+    expect_less(&s, lines, 0.5);
+}
+
+static void expect_none(Several *s, const char *const *lines)
+{
+    Task *t = task_of(s, lines), *less;
+    Error err;
+    assert_int_equal(rewrite_task(t, &less, &err), 0);
+    assert_null(less);
+    task_free(t);
+}
+
+/* What is read elsewhere has to be computed; a maximum is no sum, and a stride leaves elements out. */
+static void test_other_sums_stay(void **state)
+{
+    static const char *const lines[] = {"h = aten.linear(x, w)",
+                                        "y = aten.sum.dim_IntList(h, [1])",
+                                        "z = aten.relu(h)",
+                                        "g = aten.relu(z)",
+                                        "p = aten.sum.dim_IntList(g, [1])",
+                                        "q = aten.mean.dim(h, [0])",
+                                        NULL},
+                             *const strided[] = {"u = aten.unsqueeze(x, 1)",
+                                                 "h = aten.conv1d(u, w, None, [2])",
+                                                 "y = aten.sum.dim_IntList(h, [2])", NULL};
+    Several s = {
+        .axes = {{"rows", NULL, 64}, {"cols", NULL, 32}},
+        .in = {{.name = "x", .shape = {"rows", "cols"}}, {.name = "w", .shape = {"64", "cols"}}},
+        .out = {{.name = "y"}, {.name = "z"}, {.name = "p"}, {.name = "q"}}};
+    Several t = {
+        .axes = {{"rows", NULL, 64}, {"cols", NULL, 32}},
+        .in = {{.name = "x", .shape = {"rows", "cols"}}, {.name = "w", .shape = {"4", "1", "3"}}},
+        .out = {{.name = "y"}}};
+    (void)state;
+    expect_none(&s, lines);
+    expect_none(&t, strided);
+}
+
+/* Neither a product nor a convolution is left, and a kernel for the sums is followed by one. */
+static void test_first_kernels_have_no_products(void **state)
+{
+    static const char *const names[] = {
+        "k2_14_gemm_divide_sum_scaling",
+        "k2_44_convtranspose2d_multiply_globalavgpool_globalavgpool_mean"};
+    TaskSet tasks = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        Generated g;
+        Error err;
+        int at = taskset_need(&tasks, NULL, names[i], &err);
+        if (at < 0 || generate_least(tasks.tasks[at], NULL, NULL, &g, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(g.n_kernels, 2);
+        assert_int_equal(g.n_lines, 0);
+        free(g.source);
+    }
+    taskset_release(&tasks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums_of_columns_are_products_with_summed_weights),
+        cmocka_unit_test(test_sums_of_places_are_sums_over_taps),
+        cmocka_unit_test(test_other_sums_stay),
+        cmocka_unit_test(test_first_kernels_have_no_products),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
