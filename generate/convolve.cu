@@ -166,13 +166,16 @@ __device__ __forceinline__ int convolve_output(const Convolution &v, const Convo
            s[2].first + x * s[2].step;
 }
 
-// Gives `each` the sums of two outputs at a time.
+// Gives `each` the sums of two outputs at a time: neighbours, or, of a class whose outputs lie apart, such
+// that the lanes' first ones are neighbours in it.
 template <int N, typename E>
 __device__ __forceinline__ void convolve_results(const Convolution &v, const float (&d)[N / 2],
                                                  float *stage, const ConvolvePlace &p, int row,
                                                  int column, E each)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const bool apart = v.transposed && v.stride[2] > 1;
+    const int one = apart ? lane : 2 * lane, other = apart ? lane + 32 : 2 * lane + 1;
 #pragma unroll
     for (int c = 0; c < N / 64; c++) {
 #pragma unroll
@@ -181,13 +184,14 @@ __device__ __forceinline__ void convolve_results(const Convolution &v, const flo
             *(float2 *)(stage + place) = make_float2(d[4 * i], d[4 * i + 1]);
             *(float2 *)(stage + place + 8 * 64) = make_float2(d[4 * i + 2], d[4 * i + 3]);
         }
-        const int n = column + c * 64 + 2 * lane, first = convolve_output(v, p.side, n),
-                  second = convolve_output(v, p.side, n + 1);
+        const int n = column + c * 64, first = convolve_output(v, p.side, n + one),
+                  second = convolve_output(v, p.side, n + other);
         __syncwarp();
 #pragma unroll 2
         for (int r = 0; r < 16 && first >= 0; r++)
             each(p.batch, row + r, first, second,
-                 *(const float2 *)(stage + r * 64 + ((2 * lane) ^ (r % 4 * 8))));
+                 make_float2(stage[r * 64 + (one ^ (r % 4 * 8))],
+                             stage[r * 64 + (other ^ (r % 4 * 8))]));
         __syncwarp();
     }
 }

@@ -28,7 +28,7 @@ typedef struct {
     int *uses;   /* by line of the graph: kernels, op lines and outputs that read its result */
     int counted; /* uses are those of a plan in which products are op lines */
     Estimate *estimate; /* of the kernels; NULL: none is asked for */
-    int room, n_kernels, n_lines, n_buffers;
+    int room, n_kernels, n_lines;
     Plain *plain; /* kernels are plain ones; NULL: they are not */
     Error *err;
 } Plan;
@@ -133,16 +133,6 @@ static const GraphValue *value_at(const Plan *p, int value)
     return &p->nodes.sizes->bound[0]->values[value];
 }
 
-/* `to` is the tensor of memory with channels last: or, where `back`, that memory of the tensor. */
-static void put_permuted(Plan *p, const char *to, const Node *x, const char *from, int back)
-{
-    buffer_printf(&p->plan, "//@ op %s = aten.permute(%s, [0", to, from);
-    for (int d = 1; d < x->rank; d++)
-        buffer_printf(&p->plan, ", %d", back ? d % (x->rank - 1) + 1 : d > 1 ? d - 1 : x->rank - 1);
-    buffer_puts(&p->plan, "])\n");
-    p->n_lines++;
-}
-
 /* The attention that a kept node is, where the plan has a kernel for it. */
 static Attended *attention_at(const Plan *p, int node)
 {
@@ -187,7 +177,8 @@ static const char *shaped_name(Plan *p, int node)
     }
     buffer_puts(&p->plan, "])\n");
     p->n_lines++;
-    if (x->last) put_permuted(p, x->shaped, x, dense, 0);
+    if (x->last) layout_put_permuted(&p->plan, x->shaped, x->rank, dense, 0);
+    p->n_lines += x->last;
     return x->shaped;
 }
 
@@ -336,6 +327,53 @@ static int put_line(Plan *p, int line)
     return 0;
 }
 
+/* ---- what a kernel needs ---- */
+
+/* Traces a kernel, and stores what has to lie in memory before. */
+static int trace_whole(Plan *p, int node, Kernel *k)
+{
+    for (int tries = 0; tries < 64; tries++) {
+        int rc = kernel_trace(k, &p->nodes, node, p->err);
+        const int apart = rc || p->plain ? -1 : layout_apart(k);
+        grow(p);
+        if (apart >= 0) k->wanted = apart;
+        if (!rc && apart < 0) return 0;
+        if (rc < 0) return rc;
+        int pair = node_at(p, k->wanted)->pair;
+        store(p, p->plain ? k->wanted : layout_stored(&p->nodes, k->wanted));
+        if (pair >= 0 && layout_apart(k) >= 0) store(p, pair); /* one kernel computes both */
+        if (k->wanted == node) return error_set(p->err, ERROR_UNSUPPORTED, "a fold of folds");
+    }
+    return error_set(p->err, ERROR_UNSUPPORTED, "a kernel that is never whole");
+}
+
+/* 1: a step reads memory that is no product's of the kernel. */
+static int is_needed(const Plan *p, const Kernel *k, const ProductJoin *j, int step)
+{
+    const int joined = (j->n > 0 && step == j->step[0]) || (j->n > 1 && step == j->step[1]);
+    return p->nodes.node[k->step[step].node].stored && k->step[step].arg[0] < 0 && !joined;
+}
+
+/* Writes what a kernel reads, and the factors of the products that are made in it. */
+static int write_needed(Plan *p, const Kernel *k, const ProductJoin *j)
+{
+    for (int i = 0; i < k->n; i++)
+        if (is_needed(p, k, j, i) && write_node(p, k->step[i].node)) return -1;
+    for (int i = 0; i < j->n * PRODUCT_OPERANDS; i++) {
+        int x = i % PRODUCT_OPERANDS, node = j->m[i / PRODUCT_OPERANDS].side[x].node;
+        if (x == PRODUCT_C || node < 0) continue;
+        store(p, node);
+        if (write_node(p, node)) return -1;
+    }
+    return 0;
+}
+
+static void note_needed(Plan *p, const Kernel *k, const ProductJoin *j)
+{
+    for (int i = 0; i < k->n; i++)
+        if (is_needed(p, k, j, i)) note_use(p, k->step[i].node);
+}
+
 /* ---- products ---- */
 
 static int put_buffer(Plan *p, int node);
@@ -343,12 +381,6 @@ static int put_buffer(Plan *p, int node);
 /* The kernel of products, and of what follows them in k. */
 static int put_product(Plan *p, const ProductJoin *j, Kernel *k)
 {
-    for (int i = 0; i < j->n * PRODUCT_OPERANDS; i++) {
-        int x = i % PRODUCT_OPERANDS, node = j->m[i / PRODUCT_OPERANDS].side[x].node;
-        if (x == PRODUCT_C || node < 0) continue;
-        store(p, node);
-        if (write_node(p, node)) return -1;
-    }
     if (++p->n_kernels > MOST_KERNELS)
         return error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
     p->text.number = p->n_kernels;
@@ -370,7 +402,7 @@ static int write_product(Plan *p, const MatrixProduct *m)
     if (!rc) product_join(k, &j);
     if (rc || !j.n) rc = error_set(p->err, ERROR_UNSUPPORTED, "a product in other dimensions");
     j.m[0] = *m;
-    if (!rc) rc = put_product(p, &j, k) || put_buffer(p, m->of) ? -1 : 0;
+    if (!rc) rc = write_needed(p, k, &j) || put_product(p, &j, k) || put_buffer(p, m->of) ? -1 : 0;
     free(k);
     return rc;
 }
@@ -397,20 +429,18 @@ static void joined_products(const Plan *p, const Kernel *k, ProductJoin *j)
 static int trace_scores(Plan *p, Attended *a, Kernel *k)
 {
     attention_scores(&p->nodes, a);
-    int at = node_point(&p->nodes, "a", DTYPE_F32, a->scores, -1), rc = 1;
-    for (int tries = 0; rc == 1 && tries < 64; tries++) {
-        rc = kernel_trace(k, &p->nodes, at, p->err);
-        grow(p);
-        if (rc == 1) store(p, k->wanted);
-    }
-    const int step = rc ? -1 : attention_step(a, k);
-    if (step < 0) return error_set(p->err, ERROR_UNSUPPORTED, "scores in other dimensions");
-    for (int i = 0; i < k->n && !rc; i++)
-        if (node_at(p, k->step[i].node)->stored && k->step[i].arg[0] < 0 && i != step) {
-            note_use(p, k->step[i].node);
-            rc = write_node(p, k->step[i].node);
-        }
-    return rc ? -1 : step;
+    int at = node_point(&p->nodes, "a", DTYPE_F32, a->scores, -1);
+    ProductJoin j = {0};
+    j.n = 1;
+    for (int x = 0; x < PRODUCT_OPERANDS; x++) j.m[0].side[x].node = -1;
+    do {
+        j.step[0] = trace_whole(p, at, k) ? -1 : attention_step(a, k);
+        if (j.step[0] < 0)
+            return error_set(p->err, ERROR_UNSUPPORTED, "scores in other dimensions");
+        if (write_needed(p, k, &j)) return -1;
+    } while (kernel_is_stale(k));
+    note_needed(p, k, &j);
+    return j.step[0];
 }
 
 static int write_attention(Plan *p, Attended *a)
@@ -496,9 +526,9 @@ static int write_kept(Plan *p, int node)
     if (!x->last) return 0;
     char dense[GRAPH_NAME];
     snprintf(dense, sizeof dense, "%.50s_dense", x->name);
-    put_permuted(p, dense, x, x->shaped, 1);
+    layout_put_permuted(&p->plan, dense, x->rank, x->shaped, 1);
     buffer_printf(&p->plan, "//@ op %s = aten.contiguous(%s)\n", x->name, dense);
-    p->n_lines++;
+    p->n_lines += 2;
     return 0;
 }
 
@@ -534,31 +564,14 @@ static int write_text(Plan *p, Kernel *k)
 static int write_computed(Plan *p, int node)
 {
     Kernel *k = memory_alloc(sizeof *k);
-    int rc = 1;
-    for (int tries = 0; rc == 1 && tries < 64; tries++) {
-        rc = kernel_trace(k, &p->nodes, node, p->err);
-        grow(p);
-        if (!rc && !p->plain && layout_apart(k) >= 0) {
-            k->wanted = layout_apart(k);
-            rc = 1;
-        }
-        if (rc == 1) {
-            int pair = node_at(p, k->wanted)->pair;
-            store(p, k->wanted);
-            if (pair >= 0 && layout_apart(k) >= 0) store(p, pair); /* one kernel computes both */
-            if (k->wanted == node) rc = error_set(p->err, ERROR_UNSUPPORTED, "a fold of folds");
-        }
-    }
-    if (rc == 1) rc = error_set(p->err, ERROR_UNSUPPORTED, "a kernel that is never whole");
     ProductJoin j = {0};
-    if (!rc) joined_products(p, k, &j);
-    for (int i = 0; i < k->n && !rc; i++) {
-        const Node *x = node_at(p, k->step[i].node);
-        int joined = (j.n > 0 && i == j.step[0]) || (j.n > 1 && i == j.step[1]);
-        if (!x->stored || k->step[i].arg[0] >= 0 || joined) continue;
-        note_use(p, k->step[i].node);
-        rc = write_node(p, k->step[i].node);
-    }
+    int rc;
+    do {
+        rc = trace_whole(p, node, k);
+        if (!rc) joined_products(p, k, &j);
+        if (!rc) rc = write_needed(p, k, &j);
+    } while (!rc && kernel_is_stale(k));
+    if (!rc) note_needed(p, k, &j);
     if (!rc && j.n) {
         count_computed(p, k);
         rc = put_buffer(p, node) || put_product(p, &j, k) ? -1 : 0;
@@ -706,16 +719,6 @@ static int count_uses(Plan *p, SizeTable *sizes, const Genes *genes)
     return rc ? rc : found;
 }
 
-/* The headers that a source needs. Those of half types are in each that is not plain. */
-static void put_headers(const Plan *p, Buffer *to)
-{
-    const char *s = p->source.data;
-    if (!p->plain || strstr(s, "__nv_bfloat16")) buffer_puts(to, "#include <cuda_bf16.h>\n");
-    if (!p->plain || strstr(s, "half")) buffer_puts(to, "#include <cuda_fp16.h>\n");
-    if (strstr(s, "__nv_fp8")) buffer_puts(to, "#include <cuda_fp8.h>\n");
-    if (p->plain && strstr(s, "__pipeline_")) buffer_puts(to, "#include <cuda_pipeline.h>\n");
-}
-
 /* The plan and the source, behind the lines of the schedule, which plain kernels have not. */
 static void put_whole(const Plan *p, const Genes *genes, Generated *out)
 {
@@ -724,7 +727,7 @@ static void put_whole(const Plan *p, const Genes *genes, Generated *out)
     buffer_init(&whole, 3 * SOURCE_MAX);
     if (genes && !p->plain) genes_write(genes, &whole);
     buffer_printf(&whole, "%s%s", p->plan.data, between);
-    put_headers(p, &whole);
+    plain_headers(p->source.data, p->plain != NULL, &whole);
     buffer_printf(&whole, "%s%s", between, p->source.data);
     *out = (Generated){
         .source = buffer_detach(&whole), .n_kernels = p->n_kernels, .n_lines = p->n_lines};

@@ -1,4 +1,4 @@
-/* The names of a kernel's parameters. */
+/* The names of a kernel's parameters, and whether it is still what it was traced to be. */
 #include "generate/kernel.h"
 
 #include <ctype.h>
@@ -87,4 +87,15 @@ const char *kernel_tensor(Kernel *k, int node, int written)
         snprintf(k->tensor[k->n_tensors].name, sizeof k->tensor[0].name,
                  is_reserved(name) ? "%s_" : "%s", name);
     return k->tensor[k->n_tensors++].name;
+}
+
+int kernel_is_stale(const Kernel *k)
+{
+    for (int i = 0; i < k->n; i++) {
+        const Node *x = &k->nodes->node[k->step[i].node];
+        int root = 0, read = k->step[i].arg[0] < 0;
+        for (int r = 0; r < k->n_roots; r++) root |= k->step[i].node == k->root[r].node;
+        if (x->stored ? !read && !root : x->kind == NODE_VIEW) return 1;
+    }
+    return 0;
 }

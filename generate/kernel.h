@@ -64,6 +64,8 @@ typedef struct {
 /* Begins a kernel of one result, and of the parts of the fold that it is paired with. 0: done; 1: the node
  * k->wanted has to be stored first, and the kernel is of no use; -1: *err. */
 int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err);
+/* 1: what it computes on its way lies in memory by now, for other kernels: it has to be traced anew. */
+int kernel_is_stale(const Kernel *k);
 /* Joins neighbouring axes through which all elements lie in one piece. */
 void kernel_merge(Kernel *k);
 

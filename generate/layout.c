@@ -46,6 +46,57 @@ static const char *name_of(const Nodes *n, int node)
     return "part";
 }
 
+/* ---- the order of elements in memory ---- */
+
+static Size step_of(const Node *x, int d)
+{
+    Size step = size_number(1);
+    for (int e = d + 1; e < x->rank; e++) step = size_times(step, x->size[e]);
+    return step;
+}
+
+static int last_of(const Node *x)
+{
+    int d = x->rank - 1;
+    while (d >= 0 && size_is(x->size[d], 1)) d--;
+    return d;
+}
+
+/* The dimension of a view that walks along dimension `nearest` of its argument; -1: none. */
+static int viewed(const Node *x, const Node *of, int nearest)
+{
+    const Size step = nearest < 0 ? size_number(1) : step_of(of, nearest);
+    for (int d = x->rank - 1; d >= 0; d--)
+        if (size_same(x->step[d], step) && !size_is(x->size[d], 1)) return d;
+    return -1;
+}
+
+/* The same of a fold, which has not the dimensions that it is over. */
+static int folded(const Node *x, int nearest)
+{
+    int own = 0;
+    if (x->parts || nearest < 0 || x->dims >> nearest & 1) return -1;
+    for (int d = 0; d < nearest; d++) own += !(x->dims >> d & 1);
+    return own;
+}
+
+int layout_nearest(const Nodes *n, int node)
+{
+    const Node *x = &n->node[node];
+    int at = -1, from = x->arg[0];
+    const int made = !x->stored && (x->kind == NODE_VIEW || x->kind == NODE_POINT ||
+                                    x->kind == NODE_FOLD || x->kind == NODE_PAD);
+    for (int i = 0; i < 3 && made && x->kind == NODE_POINT; i++) {
+        from = x->arg[i];
+        if (from >= 0 && node_same_shape(x, &n->node[from])) break;
+        from = -1;
+    }
+    if (made && from >= 0) at = layout_nearest(n, from);
+    if (at >= 0 && x->kind == NODE_VIEW) at = viewed(x, &n->node[from], at);
+    if (at >= 0 && x->kind == NODE_FOLD) at = folded(x, at);
+    return at >= 0 ? at : last_of(x);
+}
+
 /* ---- channels last ---- */
 
 /* Gives *x the shape of its elements with channels last; or takes it from it. */
@@ -110,20 +161,16 @@ static int copy_of(const Nodes *n, int node)
     return -1;
 }
 
-/* The memory with channels last of what a convolution reads. What a kernel computes is written there alone;
- * what lies in memory is packed. */
-static int packed(Nodes *n, int node)
+/* Memory with channels last of a node. Where a kernel computes it, it is written there alone, and the node
+ * becomes a view of it. */
+static int put_last(Nodes *n, int node, int computed)
 {
-    int at = memory_of(n, node);
-    if (at < 0) at = copy_of(n, node);
-    if (at >= 0) return at;
-    int computed = n->node[node].kind == NODE_POINT && !n->node[node].stored, from = node;
+    int from = node;
     if (computed) {
         const Node whole = n->node[node];
         from = node_add(n, &whole);
     }
-    int view = view_moved(n, from, 1);
-    at = node_point(n, "a", n->node[node].dtype, view, -1);
+    const int view = view_moved(n, from, 1), at = node_point(n, "a", n->node[node].dtype, view, -1);
     choose_name(n, name_of(n, node), "last", n->node[at].name);
     n->node[at].stored = n->node[at].last = 1;
     if (computed) {
@@ -132,6 +179,33 @@ static int packed(Nodes *n, int node)
         n->node[node] = tensor;
     }
     return at;
+}
+
+/* The memory with channels last of what a convolution reads. What lies in memory is packed. */
+static int packed(Nodes *n, int node)
+{
+    int at = memory_of(n, node);
+    if (at < 0) at = copy_of(n, node);
+    if (at >= 0) return at;
+    return put_last(n, node, n->node[node].kind == NODE_POINT && !n->node[node].stored);
+}
+
+int layout_stored(Nodes *n, int node)
+{
+    const Node *x = &n->node[node];
+    const int computed =
+        (x->kind == NODE_FOLD && !x->parts && x->pair < 0) || x->kind == NODE_POINT;
+    return !computed || x->stored || layout_nearest(n, node) != 1 || last_of(x) == 1
+               ? node
+               : put_last(n, node, 1);
+}
+
+void layout_put_permuted(Buffer *plan, const char *to, int rank, const char *from, int back)
+{
+    buffer_printf(plan, "//@ op %s = aten.permute(%s, [0", to, from);
+    for (int d = 1; d < rank; d++)
+        buffer_printf(plan, ", %d", back ? d % (rank - 1) + 1 : d > 1 ? d - 1 : rank - 1);
+    buffer_puts(plan, "])\n");
 }
 
 /* ---- results ---- */

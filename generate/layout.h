@@ -10,6 +10,18 @@
 /* Rewrites the nodes that convolutions read and write, after nodes_read. In n->kept a bias becomes -1. */
 void layout_nodes(Nodes *n);
 
+/* The dimension of a node along which its elements lie side by side in the memory that they are made of; -1:
+ * it has but one element. */
+int layout_nearest(const Nodes *n, int node);
+
+/* The node to store in place of one that a kernel computes for others: it has channels last where what it is
+ * made of has. */
+int layout_stored(Nodes *n, int node);
+
+/* A plan's line that makes `to`, the tensor, of memory with channels last: or, where `back`, that memory of
+ * the tensor. */
+void layout_put_permuted(Buffer *plan, const char *to, int rank, const char *from, int back);
+
 /* A fold of the kernel that should lie in memory before it, because the results are written along another
  * axis than most elements are read; -1: none. */
 int layout_apart(const Kernel *k);

@@ -198,6 +198,8 @@ static Size folded(const Nodes *n, int a, unsigned dims)
 int node_made(Nodes *n, const char *text, int a, int b)
 {
     Dtype d = n->node[a].dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+    /* A copy would be another value, which kernels would compute or store once more. */
+    if (!strcmp(text, "a") && n->node[a].dtype == d) return a;
     return node_point(n, text, d, a, b);
 }
 

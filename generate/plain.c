@@ -89,3 +89,11 @@ void plain_source(const Writer *w, Buffer *to, const PlainParts *p)
                       "    else body_@<1>(%s);\n}\n\n",
                       p->types, p->guard, w->vec, w->vec, p->names, p->names);
 }
+
+void plain_headers(const char *source, int is_plain, Buffer *to)
+{
+    if (!is_plain || strstr(source, "__nv_bfloat16")) buffer_puts(to, "#include <cuda_bf16.h>\n");
+    if (!is_plain || strstr(source, "half")) buffer_puts(to, "#include <cuda_fp16.h>\n");
+    if (strstr(source, "__nv_fp8")) buffer_puts(to, "#include <cuda_fp8.h>\n");
+    if (is_plain && strstr(source, "__pipeline_")) buffer_puts(to, "#include <cuda_pipeline.h>\n");
+}

@@ -36,6 +36,9 @@ int plain_slips(Plain *p, Slip s);
 int plain_slips_at(Plain *p, double number);  /* 1: the constant is wrong here */
 Index plain_index(Plain *p, const Index *at); /* the index, or one with swapped axes */
 
+/* The headers that a source needs. Those of half types are in each that is not plain. */
+void plain_headers(const char *source, int is_plain, Buffer *to);
+
 /* 1: the word of a point's text is a factor of 1, as in "p0 * b", which is left out. */
 int plain_is_one(const Node *x, const char *word, size_t len);
 

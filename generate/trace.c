@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "generate/kernel.h"
+#include "generate/layout.h"
 
 /* A row of more columns is cut in parts where there are fewer rows than keep a GPU busy (2026-11-29: 132
  * multiprocessors, a block of 1,024 threads with 16 elements each; where a row's elements lie apart, 32 rows
@@ -281,10 +281,8 @@ static int column_place(Kernel *k, Size n, unsigned *used, Index *out, Error *er
 /* 1: a row's elements lie apart, and neighbouring threads take neighbouring rows. */
 static int lies_apart(const Nodes *n, const Node *f)
 {
-    const Node *x = &n->node[f->arg[0]];
-    for (int d = x->rank - 1; d >= 0; d--)
-        if (!size_is(x->size[d], 1)) return !(f->dims >> d & 1);
-    return 0;
+    const int nearest = layout_nearest(n, f->arg[0]);
+    return nearest >= 0 && !(f->dims >> nearest & 1);
 }
 
 /* 1: so few rows and so many columns that several blocks have to share a row. */
@@ -305,7 +303,7 @@ static int choose_parts(Nodes *n, int node, Size rows, Size columns)
     if (most > MOST_PARTS) most = MOST_PARTS;
     if (n->plain) return 1;
     if (is_long(rows, columns, apart)) parts = SPLIT_BLOCKS / (units ? units : 1);
-    if (is_long(rows, columns, apart) && parts < 2) parts = 2;
+    if (parts < 2 && is_long(rows, columns, apart)) parts = 2;
     if (f->parts || n->node[f->arg[0]].parts || most < 2) return 1;
     node_key(n, node, key);
     return genes_choose(n->genes, key,
@@ -369,6 +367,15 @@ static int point3(Nodes *n, const char *text, int a, int b, int c)
     return y;
 }
 
+/* A node gets another one's contents, in memory if it is there. */
+static void become(Nodes *n, int node, int other)
+{
+    const Node own = n->node[node];
+    n->node[node] = n->node[other];
+    n->node[node].value = own.value, n->node[node].stored = own.stored;
+    memcpy(n->node[node].name, own.name, sizeof own.name);
+}
+
 /* The same of two folds that one pass computes together: their parts are the results of one kernel. */
 static int split_pair(Nodes *n, int node, int parts, Size columns)
 {
@@ -386,16 +393,12 @@ static int split_pair(Nodes *n, int node, int parts, Size columns)
     } else {
         int count = part_counts(n, b, columns);
         int mean = over_parts(n, node_point(n, "a * b", n->node[b].dtype, b, count));
-        int y = node_point(n, "a / n", n->node[b].dtype, mean, -1), value = n->node[with].value;
-        n->node[y].scale = columns;
-        n->node[with] = n->node[y];
-        n->node[with].value = value;
+        become(n, with, node_point(n, "a / n", n->node[b].dtype, mean, -1));
+        n->node[with].scale = columns;
         int less = node_point(n, "a - b", n->node[b].dtype, b, as_column(n, with));
         sum = over_parts(n, point3(n, "a + b * c * c", a, count, less));
     }
-    int value = n->node[node].value;
-    n->node[node] = n->node[sum];
-    n->node[node].value = value;
+    become(n, node, sum);
     n->node[with].pair = -1;
     return a;
 }
@@ -503,12 +506,11 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     int inner = body_to_store(k->nodes, f.arg[0], n_rows);
     if (inner >= 0) return want(k, inner);
     int apart = lies_apart(k->nodes, &f);
-    int parts = choose_parts(k->nodes, node, n_rows, size_over(all, n_rows));
-    if (parts > 1) {
-        Size columns = size_over(all, n_rows);
+    const Size columns = size_over(all, n_rows);
+    const int parts = choose_parts(k->nodes, node, n_rows, columns);
+    if (parts > 1)
         return want(k, f.pair < 0 ? split(k->nodes, node, parts)
                                   : split_pair(k->nodes, node, parts, columns));
-    }
     Size root = node_count(&k->nodes->node[k->root[0].node]);
     if (!is_root(k, node) && is_long(n_rows, size_over(root, n_rows), apart)) return want(k, node);
     k->has_folds = 1;

@@ -64,6 +64,36 @@ static void test_graphs_become_few_kernels(void **state)
     }
 }
 
+/* The texts that a task's first kernel has, and has not. */
+static void test_what_several_kernels_need_is_computed_once(void **state)
+{
+    static const struct {
+        const char *task, *there, *missing;
+    } expected[] = {
+        /* Its pool has channels last, as its convolution: a norm folds it, and another kernel reads it. */
+        {"k2_11_convtranspose2d_batchnorm_tanh_maxpool_groupnorm", "buffer float max_pool2d_last[",
+         "conv_transpose2d_last, group_norm,"},
+        /* The smallest of a row is no part of the softmax. */
+        {"k2_24_conv3d_min_softmax", "softmax", "conv3d_last, softmax,"},
+        {"k2_42_convtranspose2d_globalavgpool_biasadd_logsumexp_sum_multi", "_parts[features",
+         "part_19"},
+        /* Few rows, whose elements lie apart by the layout alone, are folded by many blocks. */
+        {"k2_38_convtranspose3d_avgpool_clamp_softmax_multiply", "[inner * batch * 33]",
+         "stay as they"},
+        /* The mean and the spread lie in memory before they are split. */
+        {"k2_79_conv3d_multiply_instancenorm_clamp_multiply_max", "conv3d_last, ", "stay as they"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        Generated g;
+        Error err;
+        const Task *t = task_named(expected[i].task);
+        if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
+        if (!strstr(g.source, expected[i].there) || strstr(g.source, expected[i].missing))
+            fail_msg("%s: %s", t->name, g.source);
+        free(g.source);
+    }
+}
+
 static void test_a_task_without_a_graph_is_refused(void **state)
 {
     Generated g;
@@ -247,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_graphs_become_few_kernels),
+        cmocka_unit_test(test_what_several_kernels_need_is_computed_once),
         cmocka_unit_test(test_a_task_without_a_graph_is_refused),
         cmocka_unit_test(test_axes_that_are_tied_are_no_numbers),
         cmocka_unit_test(test_the_last_row_has_an_expression),
