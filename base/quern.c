@@ -61,7 +61,6 @@ static const struct {
     {"pool", "add kernels to the pool, or take its best"},
     {"results", "the best kernels on each device class"},
     {"report", "write report.html and best/"},
-    {"template", "print kernels of the template teacher"},
     {"kernel", "write a kernel for a task's graph, by a schedule"},
     {"tune", "search the schedules of a task's kernels"},
     {"blunt", "list outputs whose tolerance is wide beside their spread"},

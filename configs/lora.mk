@@ -4,6 +4,7 @@
 # work on kernels (rank, learning rates, group size, leave-one-out advantages); they were not tuned for Quern.
 RUN ?= lora
 TASKS ?= all
+TEACHERS ?= generator
 LORA ?= 32
 TRAINING ?= --lora-alpha 64
 SFT ?= --epochs 2 --batch 16 --lr 1e-4 --weight-decay 0 --context 8192

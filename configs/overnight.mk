@@ -3,6 +3,7 @@
 RUN ?= overnight
 TASKS ?= all
 STARTER ?= none
+TEACHERS ?= generator
 COLLECT ?= --trials 600 --keep 200 --mistakes 0.15
 SMALL_MODEL ?= --vocab 2048 --hidden 256 --ff 704 --layers 6 --heads 8 --kv-heads 4
 SFT ?= --plain-epochs 6 --epochs 3 --batch 16 --lr 2e-3

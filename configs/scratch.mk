@@ -4,6 +4,7 @@
 RUN ?= scratch
 TASKS ?= all
 STARTER ?= none
+TEACHERS ?= generator
 COLLECT ?= --trials 250 --keep 100 --mistakes 0.15
 FILTER ?= --contrastive 0.6 --drills 2
 SMALL_MODEL ?= --vocab 2048 --hidden 128 --ff 352 --layers 4 --heads 4 --kv-heads 2

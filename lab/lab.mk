@@ -36,7 +36,7 @@ $(R)/collect/samples.qa: $(R)/lab/own/samples.qa $(R)/lab/wide/samples.qa
 $(R)/collect/verdicts.qa: $(R)/lab/own/verdicts.qa $(R)/lab/wide/verdicts.qa
 	$(run) $(B)/quern-join --output $@ $^
 $(R)/lab/wide/samples.qa: $(R)/cfg/collect $(R)/cfg/wide | $(R)/cfg/device
-	$(run) $(B)/quern-collect --output $@ --tasks $(call quoted,$(lab_wide)) --teachers template \
+	$(run) $(B)/quern-collect --output $@ --tasks $(call quoted,$(lab_wide)) --teachers generator \
 	  $(if $(LAB_WIDE_COLLECT),$(LAB_WIDE_COLLECT),--trials 12 --keep 6) $(collect_flags) \
 	  --device $(device) $(contents:--seed%=--eval-seed%) --seed $(SEED)
 $(R)/lab/wide/verdicts.qa: $(R)/lab/wide/samples.qa $(R)/cfg/device
@@ -60,7 +60,7 @@ $(R)/$(own)/samples.qa $(R)/lab/wide/samples.qa: $(R)/lab/withheld
 $(R)/lab/full/tasks: $(R)/cfg/tasks
 	$(run) $(B)/quern-withhold $(tasks) --names --output $@
 $(R)/lab/full/samples.qa: $(R)/lab/full/tasks $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
-	$(run) $(B)/quern-collect --output $@ --tasks "$$(cat $<)" --teachers template \
+	$(run) $(B)/quern-collect --output $@ --tasks "$$(cat $<)" --teachers generator \
 	  $(COLLECT) --device $(device) \
 	  $(contents:--seed%=--eval-seed%) --seed $(SEED)
 $(R)/lab/full/verdicts.qa: $(R)/lab/full/samples.qa $(R)/cfg/device
@@ -70,10 +70,10 @@ $(R)/lab/full/pool.qa: $(R)/lab/full/samples.qa $(R)/lab/full/verdicts.qa
 selfsup crl: $(R)/lab/full/pool.qa
 endif
 
-# ---- controls of stage 3: the template teacher answers; with LAB_UPDATE=sft the model learns from it ----
+# ---- controls of stage 3: the generator answers; with LAB_UPDATE=sft the model learns from it ----
 ifneq ($(LAB_UPDATE),)
-$(if $(filter template-none sft-learn,$(LAB_UPDATE)-$(UPDATE)),,$(error LAB_UPDATE=$(LAB_UPDATE): expected \
-  template with UPDATE=none, or sft with UPDATE=learn))
+$(if $(filter generator-none sft-learn,$(LAB_UPDATE)-$(UPDATE)),,$(error LAB_UPDATE=$(LAB_UPDATE): expected \
+  generator with UPDATE=none, or sft with UPDATE=learn))
 answer = $(if $(findstring $(R)/crl/,$@),quern-search $(known_tasks) $(lab_without),quern-sample)
 endif
 ifeq ($(LAB_UPDATE),sft)

@@ -47,13 +47,12 @@ static const Flag flags[] = {
     {.name = "teacher",
      .kind = FLAG_TEXT,
      .target = &args.teacher,
-     .help =
-         "tasks and sets whose kernels the template teacher writes, beside those in no set; none: "
-         "it writes none"},
+     .help = "tasks and sets whose kernels the generator draws, beside those in no set; none: "
+             "it draws none"},
     {.name = "kernels",
      .kind = FLAG_INT,
      .target = &args.kernels,
-     .help = "the teacher's for each of its tasks",
+     .help = "so many drawn ones for each of these tasks",
      .min = 1,
      .max = 1000},
     {.name = "known",
@@ -72,7 +71,7 @@ static const FlagSpec spec = {
     .synopsis = "[--count N] [--seed N] [FILE.cu...]",
     .about = "Change one thing of each of many right kernels, drop what has equal code or does not "
              "compile, and judge the others. Without files the kernels are Quern's own and those "
-             "of the template teacher. Exit status: 1 when the judge takes a mutant that is not "
+             "that the generator draws. Exit status: 1 when the judge takes a mutant that is not "
              "known as equivalent or permitted.",
     .flags = flags,
     .max_words = -1};

@@ -1,14 +1,13 @@
-/* quern-search: answers a prompts artifact with random kernels of the template teacher, whatever
+/* quern-search: answers a prompts artifact with kernels that the generator draws, whatever
  * the prompts show. It is the control of stage 3: as many evaluations without a model. */
 #include <string.h>
 
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "eval/candidate/answer.h"
 #include "stages/data/promptset.h"
 #include "stages/data/stage_config.h"
-#include "stages/teacher/template.h"
+#include "stages/teacher/teacher.h"
 #include "tasks/designs.h"
 #include "tasks/task.h"
 
@@ -21,22 +20,24 @@ typedef struct {
     Designs without;
 } Options;
 
+/* A task of which no kernel can be drawn gets no answer: it is another teacher's. */
 static int write_answer(ArtifactWriter *w, const PromptItem *p, const Task *t, int copy,
                         const Options *o, Error *err)
 {
-    TemplateKernel k;
     Buffer text;
     uint64_t seed = promptset_seed(p, (uint64_t)o->seed, copy);
-    const TemplateDraw draw = {seed, o->mistakes, designs_of(&o->without, t->name)};
-    if (template_for_task(t, draw, &k, err)) return -1;
+    const DrawOptions draw = {seed, o->mistakes, designs_of(&o->without, t->name)};
     buffer_init(&text, MAX_ANSWER);
-    answer_write(&text, k.analysis, k.design, k.source);
-    const PromptAnswer a = {o->stage, "template", copy, seed, "stop", text.data, text.len};
-    Record *r = promptset_answer(p, &a);
-    int rc = artifact_write(w, r, err);
-    record_free(r);
+    int rc = teacher_draw(t, &draw, &text, err);
+    if (!rc) {
+        const PromptAnswer a = {o->stage, "generator", copy, seed, "stop", text.data, text.len};
+        Record *r = promptset_answer(p, &a);
+        rc = artifact_write(w, r, err);
+        record_free(r);
+    } else if (err->code == ERROR_UNSUPPORTED) {
+        rc = 0;
+    }
     buffer_release(&text);
-    template_release(&k);
     return rc;
 }
 
@@ -53,8 +54,6 @@ static int write_answers(PromptSet *prompts, const TaskSet *tasks, const Options
         if (!t)
             rc = error_set(err, ERROR_UNKNOWN_NAME, "prompt %s: no task is named \"%s\"", p->id,
                            p->task);
-        else if (!template_knows(t))
-            continue; /* another teacher's task */
         for (int k = 0; !rc && k < p->copies; k++) rc = write_answer(w, p, t, k, o, err);
     }
     return artifact_end(w, rc, err);
@@ -72,7 +71,7 @@ int main(int argc, char **argv)
         {"stage", FLAG_TEXT, &o.stage, "name in the samples"},
         {"copies", FLAG_INT, &o.copies, "answers a prompt", 1, 4096},
         {"mistakes", FLAG_FLOAT, &o.mistakes, "share of kernels with a beginner's mistake", 0, 1},
-        {"without", FLAG_TEXT, &without, "file of designs that are not drawn, as of quern-collect",
+        {"without", FLAG_TEXT, &without, "file of genes that are not drawn, as of quern-collect",
          .aside = 1},
         /* quern-sample's, in whose place it stands */
         {"policy", FLAG_TEXT, &ignored, "ignored, as the next ones", .aside = 1},
@@ -88,7 +87,7 @@ int main(int argc, char **argv)
         {0}};
     const FlagSpec spec = {"quern-search",
                            "--prompts FILE --output FILE",
-                           "Random search with the template teacher, as a control of stage 3.",
+                           "Random search with the generator, as a control of stage 3.",
                            flags,
                            0,
                            0,

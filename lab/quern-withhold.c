@@ -1,4 +1,4 @@
-/* quern-withhold: writes which designs the built-in teachers keep to themselves. */
+/* quern-withhold: writes which genes the generator keeps to itself. */
 #include <stdio.h>
 
 #include "base/file.h"

@@ -1,5 +1,5 @@
-/* The fast designs that an experiment keeps from the built-in teachers: vectors, register tiles (of the
- * template teacher), folds in one pass, everything in one launch. */
+/* The fast genes that an experiment keeps from the generator: vectors, folds in one pass, values that need
+ * no launch of their own. */
 #ifndef LAB_WITHHOLD_H
 #define LAB_WITHHOLD_H
 

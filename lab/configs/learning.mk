@@ -3,13 +3,14 @@
 # and of which each later round asks some, is made first:
 #   quern generate --train 2000 --composition 0 --family 0 --seed 7 --beside tasks/composed -o tasks/wide
 #   make -j4 ablation CONFIG=lab/configs/learning.mk RUN=learning ENGINE=cuda:0 SEEDS=1,2,3,4,5 \
-#     ARMS=bucket,shuffled,none,random,island,evolve,more-sft,template
+#     ARMS=bucket,shuffled,none,random,island,evolve,more-sft,generator
 TASKS ?= composed/*
 LAB_WIDE ?= wide/*
 LAB_WIDE_COLLECT ?= --trials 8 --keep 4 --mistakes 0.1
 LAB_SELFSUP_WIDE ?= 150
 LAB_CRL_WIDE ?= 60
 STARTER ?= none
+TEACHERS ?= generator
 COLLECT ?= --trials 50 --keep 30 --mistakes 0.1
 LAB_WITHHOLD ?= 1
 FILTER ?= --contrastive 1 --drills 1

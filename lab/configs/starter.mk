@@ -1,6 +1,7 @@
 # The model that the default run starts from: stage 1 alone, on generated tasks (share/starter/README.md).
 TASKS ?= wide/*
 STARTER ?= none
+TEACHERS ?= generator
 LAB_WITHHOLD ?= 1
 COLLECT ?= --trials 8 --keep 4 --mistakes 0.1
 FILTER ?= --contrastive 0.6 --drills 2

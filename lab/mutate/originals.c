@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/paths.h"
-#include "stages/teacher/template.h"
+#include "generate/draw/draw.h"
 
 enum { MAX_FILE = 256 << 10 };
 
@@ -95,11 +95,12 @@ int originals_own(Originals *o, Error *err)
 
 static int add_drawn(Originals *o, const Task *t, uint64_t seed, Error *err)
 {
-    TemplateKernel k;
-    if (template_for_task(t, (TemplateDraw){.seed = seed}, &k, err)) return -1;
-    add(o, memory_strdup(t->name), memory_printf("template %llu", (unsigned long long)seed),
-        memory_strdup(k.source));
-    template_release(&k);
+    Drawn d;
+    if (draw_kernel(t, &(DrawOptions){.seed = seed}, &d, err))
+        return err->code == ERROR_UNSUPPORTED ? 0 : -1;
+    add(o, memory_strdup(t->name), memory_printf("generator %llu", (unsigned long long)seed),
+        memory_strdup(d.source));
+    draw_release(&d);
     return 0;
 }
 
@@ -107,9 +108,7 @@ int originals_teacher(Originals *o, const TaskSet *tasks, int kernels, Error *er
 {
     for (int i = 0; i < tasks->n; i++)
         for (int seed = 1; seed <= kernels; seed++)
-            if (template_knows(tasks->tasks[i]) &&
-                add_drawn(o, tasks->tasks[i], (uint64_t)seed, err))
-                return -1;
+            if (add_drawn(o, tasks->tasks[i], (uint64_t)seed, err)) return -1;
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* The right kernels that are changed: files with a line `// task: NAME`, the tasks' own kernels, and kernels
- * of the template teacher without mistakes. */
+ * that the generator draws without mistakes. */
 #ifndef LAB_MUTATE_ORIGINALS_H
 #define LAB_MUTATE_ORIGINALS_H
 
@@ -7,7 +7,7 @@
 #include "tasks/task.h"
 
 typedef struct {
-    char *task, *label; /* label: the path below Quern's root, or "template NAME SEED" */
+    char *task, *label; /* label: the path below Quern's root, or "generator SEED" */
     char *text;
     char digest[DIGEST_HEX];
 } Original;
@@ -22,7 +22,7 @@ typedef struct {
 int originals_glob(Originals *o, const char *pattern, Error *err);
 /* The same for Quern's own: honest candidates, those written for this, and the tasks' own. */
 int originals_own(Originals *o, Error *err);
-/* Add `kernels` of the template teacher for each of the tasks that it knows. */
+/* Add `kernels` that the generator draws for each of the tasks of which it can draw some. */
 int originals_teacher(Originals *o, const TaskSet *tasks, int kernels, Error *err);
 /* Sort by task, then by digest, and drop what is there twice. */
 void originals_sort(Originals *o);

@@ -102,7 +102,7 @@ static int check_teacher(const Settings *s, const char *name, Error *err)
         return setting_refuse(s, SETTING_TEACHERS, err, ": expected none alone, or teachers");
     return setting_refuse(
         s, SETTING_TEACHERS, err,
-        ": expected template, generator, openai:MODEL, anthropic:MODEL, dir:PATH, "
+        ": expected generator, template, openai:MODEL, anthropic:MODEL, dir:PATH, "
         "file:PATH or none, found '%s'",
         name);
 }
@@ -115,7 +115,7 @@ static int check_teachers(Settings *s, Error *err)
     size_t n;
     if (!*names)
         rc = setting_refuse(s, SETTING_TEACHERS, err,
-                            " names no teacher; expected template, openai:MODEL, "
+                            " names no teacher; expected generator, openai:MODEL, "
                             "anthropic:MODEL, dir:PATH, file:PATH, by comma");
     while (!rc && strcmp(names, "none") && (word = setting_next_word(&list, &n))) {
         char *name = memory_strndup(word, n);

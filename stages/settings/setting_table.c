@@ -57,11 +57,9 @@ const SettingSpec setting_table[SETTING_COUNT] = {
     [SETTING_COMPILE_S] = {"COMPILE_S", SETTING_KIND_WHOLE, .fallback = "10", .environment = 1,
                            .help = "CPU seconds that a compilation may take, for every program; "
                                    "three times as many with CUTLASS's headers"},
-    RUN(TEACHERS, LIST, "template", STAMP_COLLECT,
-        "sources of stage 1: template, generator, openai:MODEL, anthropic:MODEL, dir:PATH, "
-        "file:PATH; none: "
-        "no "
-        "stage 1, for a model that writes CUDA already"),
+    RUN(TEACHERS, LIST, "generator", STAMP_COLLECT,
+        "sources of stage 1: generator, template, openai:MODEL, anthropic:MODEL, dir:PATH, "
+        "file:PATH; none: no stage 1, for a model that writes CUDA already"),
     DERIVED(KERNELS, "kernels", STAMP_COLLECT),
     PROFILE(COLLECT, FLAGS, STAMP_COLLECT,
             "flags of quern-collect: trials, kernels to keep, share of mistakes"),

@@ -59,7 +59,7 @@ static Teacher common_teacher(const Options *o, Budget *budget, const PromptFact
 
 int main(int argc, char **argv)
 {
-    Options o = {.names = "template",
+    Options o = {.names = "generator",
                  .device = "sim:h100",
                  .budget = "",
                  .trials = 20,
@@ -73,15 +73,13 @@ int main(int argc, char **argv)
         {"output", FLAG_TEXT, &o.output, "samples artifact to write", .required = 1, .aside = 1},
         TASK_FLAGS(o.only, o.root),
         {"teachers", FLAG_TEXT, &o.names,
-         "comma separated: template, generator, openai:MODEL, anthropic:MODEL, dir:PATH, "
+         "comma separated: generator, template, openai:MODEL, anthropic:MODEL, dir:PATH, "
          "file:PATH"},
         {"trials", FLAG_INT, &o.trials, "answers at most for each task and teacher; 0: no teacher",
          0, 100000},
         {"keep", FLAG_INT, &o.keep, "stop after so many distinct correct ones", 1, 100000},
         {"without", FLAG_TEXT, &o.without,
-         "a file of designs (template) and genes (generator) that are not drawn: lines of a task, "
-         "or *, "
-         "and NAME=VALUE...",
+         "a file of genes that are not drawn: lines of a task, or *, and NAME=VALUE...",
          .aside = 1},
         {"mistakes", FLAG_FLOAT, &o.mistakes,
          "share of the built-in teachers' kernels with a beginner's mistake", 0, 1},

@@ -74,18 +74,40 @@ static uint64_t seed_of(const Teacher *t, const TeacherRequest *q)
 }
 
 /* The record of a built-in teacher's kernel. */
-static Record *kernel_record(const Teacher *t, const TeacherRequest *q, const char *analysis,
-                             const char *design, const char *source)
+static Record *kernel_record(const Teacher *t, const TeacherRequest *q, const Buffer *text)
 {
-    Buffer text;
-    buffer_init(&text, MAX_SOURCE);
-    answer_write(&text, analysis, design, source);
-    Record *r = answer_record(
+    return answer_record(
         t, q, "",
         (PromptAnswer){
-            .seed = seed_of(t, q), .finish = "stop", .text = text.data, .len = text.len});
+            .seed = seed_of(t, q), .finish = "stop", .text = text->data, .len = text->len});
+}
+
+/* ---- the generator ---- */
+
+int teacher_draw(const Task *task, const DrawOptions *o, Buffer *out, Error *err)
+{
+    Drawn d;
+    char analysis[DRAW_WORDS], design[DRAW_WORDS];
+    if (draw_kernel(task, o, &d, err)) return -1;
+    draw_analysis(&d, analysis);
+    draw_design(&d, design);
+    answer_write(out, analysis, design, d.source);
+    draw_release(&d);
+    return 0;
+}
+
+/* A task of which no kernel can be drawn gets no answer: other teachers may know it. */
+static void ask_generator(const Teacher *t, TeacherRequest *q)
+{
+    Error why;
+    Buffer text;
+    const DrawOptions o = {seed_of(t, q), t->mistakes, designs_of(t->without, q->task->name)};
+    buffer_init(&text, MAX_SOURCE);
+    if (!teacher_draw(q->task, &o, &text, &why))
+        q->record = kernel_record(t, q, &text);
+    else if (q->trial == 0)
+        log_warn("the generator draws no kernels: %s", why.text);
     buffer_release(&text);
-    return r;
 }
 
 /* ---- the grammar ---- */
@@ -93,36 +115,19 @@ static Record *kernel_record(const Teacher *t, const TeacherRequest *q, const ch
 static int ask_template(const Teacher *t, TeacherRequest *q, Error *err)
 {
     TemplateKernel k;
-    if (!template_knows(q->task)) { /* a user's task, which other teachers may know */
-        if (q->trial == 0)
-            log_warn("the template teacher has no family for task %s (op_type %s)", q->task->name,
-                     q->task->op_type);
+    Buffer text;
+    if (!template_knows(q->task)) { /* no formula */
+        ask_generator(t, q);
         return 0;
     }
     const TemplateDraw draw = {seed_of(t, q), t->mistakes, designs_of(t->without, q->task->name)};
     if (template_for_task(q->task, draw, &k, err)) return -1;
-    q->record = kernel_record(t, q, k.analysis, k.design, k.source);
+    buffer_init(&text, MAX_SOURCE);
+    answer_write(&text, k.analysis, k.design, k.source);
+    q->record = kernel_record(t, q, &text);
+    buffer_release(&text);
     template_release(&k);
     return 0;
-}
-
-/* ---- the generator ---- */
-
-/* A task of which no kernel can be drawn gets no answer: other teachers may know it. */
-static void ask_generator(const Teacher *t, TeacherRequest *q)
-{
-    Drawn d;
-    Error why;
-    char analysis[DRAW_WORDS], design[DRAW_WORDS];
-    const DrawOptions o = {seed_of(t, q), t->mistakes, designs_of(t->without, q->task->name)};
-    if (draw_kernel(q->task, &o, &d, &why)) {
-        if (q->trial == 0) log_warn("the generator draws no kernels: %s", why.text);
-        return;
-    }
-    draw_analysis(&d, analysis);
-    draw_design(&d, design);
-    q->record = kernel_record(t, q, analysis, design, d.source);
-    draw_release(&d);
 }
 
 /* ---- a directory ---- */

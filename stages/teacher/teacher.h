@@ -1,6 +1,6 @@
 /* Teachers write the samples of stage 1. A teacher has a name:
- *   template                        the built-in grammar of kernels
  *   generator                       kernels that the generator draws (generate/draw/draw.h)
+ *   template                        a grammar of kernels for formulas; for other tasks the generator
  *   openai:MODEL, anthropic:MODEL   an endpoint
  *   file:PATH                       a file of teachers (stages/teacher/teacher.h)
  *   dir:PATH                        the sources PATH/<task>/NAME.cu, in the order of their names
@@ -9,6 +9,7 @@
 #define STAGES_TEACHER_TEACHER_H
 
 #include "artifacts/artifact.h"
+#include "generate/draw/draw.h"
 #include "stages/policy/budget.h"
 #include "stages/policy/prompt_facts.h"
 #include "tasks/designs.h"
@@ -53,6 +54,8 @@ int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *do
                 Error *err);
 
 int teacher_is_endpoint(const Teacher *t);
+/* Appends the answer that the generator draws: two texts and the source. UNSUPPORTED: as of draw_kernel. */
+int teacher_draw(const Task *task, const DrawOptions *o, Buffer *out, Error *err);
 /* About how many tokens an endpoint's prompt for the task has. */
 double teacher_prompt_tokens(const Teacher *t, const Task *task);
 

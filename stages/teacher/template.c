@@ -1,5 +1,4 @@
-/* The engine of the template teacher: the table of families, choices, and the substitution of
- * texts. */
+/* The engine of the template teacher: choices, and the substitution of texts. */
 #include "stages/teacher/template.h"
 
 #include <assert.h>
@@ -13,45 +12,6 @@
 #include "tasks/designs.h"
 
 enum { SOURCE_MAX = 1 << 16, SUBSTITUTION_DEPTH = 8, SENTENCES_MAX = 199 };
-
-static const struct {
-    const char *name;
-    void (*write)(Grammar *g);
-} families[] = {
-    {"relu", template_elementwise},
-    {"gelu", template_elementwise},
-    {"row_sum", template_row_sum},
-    {"softmax", template_softmax},
-    {"layernorm", template_layernorm},
-    {"transpose", template_transpose},
-    {"matmul", template_matmul},
-    {"diag_matmul", template_diag_matmul},
-    {"matmul_bias_relu", template_matmul},
-    {"residual_rmsnorm", template_residual_rmsnorm},
-    {"conv3d_norm_min_clamp", template_conv3d},
-    {"attention", template_attention},
-};
-
-enum { N_FAMILIES = sizeof families / sizeof *families };
-
-static int find_family(const char *task_name, const char *op_type)
-{
-    const char *names[2] = {task_name, op_type};
-    for (int n = 0; n < 2; n++)
-        for (int i = 0; names[n] && i < N_FAMILIES; i++)
-            if (!strcmp(names[n], families[i].name)) return i;
-    return -1;
-}
-
-int template_has_family(const char *task_name, const char *op_type)
-{
-    return find_family(task_name, op_type) >= 0;
-}
-
-const char *template_family_name(int index)
-{
-    return index >= 0 && index < N_FAMILIES ? families[index].name : NULL;
-}
 
 static char **find_text(Grammar *g, const char *name, size_t len)
 {
@@ -236,19 +196,15 @@ static const Formula *choose_formula(Grammar *g, const Formulas *f)
     return grammar_choose(g, "products", "written kept:2") ? f->kept : f->written;
 }
 
-/* Writes a kernel of the family, or of the formulas if there are any. */
-static void write_kernel(const char *name, int family, const Formulas *formulas, TemplateDraw draw,
+static void write_kernel(const Task *task, const Formulas *formulas, TemplateDraw draw,
                          TemplateKernel *out)
 {
     *out = (TemplateKernel){0};
-    Grammar g = {.kernel = out, .task = name, .without = draw.without};
-    random_init(&g.random, draw.seed, random_hash(name, strlen(name)));
+    Grammar g = {.kernel = out, .task = task->name, .without = draw.without};
+    random_init(&g.random, draw.seed, random_hash(task->name, strlen(task->name)));
     Buffer *buffers[] = {&g.plan, &g.helpers, &g.code, &g.analysis, &g.design};
     for (int i = 0; i < 5; i++) buffer_init(buffers[i], SOURCE_MAX);
-    if (formulas)
-        template_formula(&g, choose_formula(&g, formulas));
-    else
-        families[family].write(&g);
+    template_formula(&g, choose_formula(&g, formulas));
     buffer_append(&g.plan, g.helpers.data, g.helpers.len);
     buffer_append(&g.plan, g.code.data, g.code.len);
     for (int i = 0; i < 5; i++) assert(!buffers[i]->full);
@@ -256,7 +212,7 @@ static void write_kernel(const char *name, int family, const Formulas *formulas,
     out->analysis = buffer_detach(&g.analysis);
     out->design = buffer_detach(&g.design);
     if (random_uniform(&g.random) < draw.mistake_rate) {
-        const char *mistake = template_spoil(&out->source, formulas != NULL, &g.random);
+        const char *mistake = template_spoil(&out->source, &g.random);
         if (mistake) {
             out->mistake = 1;
             strncpy(out->mistake_name, mistake, sizeof out->mistake_name - 1);
@@ -266,25 +222,10 @@ static void write_kernel(const char *name, int family, const Formulas *formulas,
     for (int i = 0; i < g.n_texts; i++) free(g.texts[i].value);
 }
 
-int template_generate(const char *task_name, const char *op_type, TemplateDraw draw,
-                      TemplateKernel *out, Error *err)
-{
-    int family = find_family(task_name, op_type);
-    *out = (TemplateKernel){0};
-    if (family < 0)
-        return error_set(err, ERROR_UNKNOWN_NAME,
-                         "the template teacher knows no family for task %s (op_type %s)", task_name,
-                         op_type ? op_type : "none");
-    draw.without = NULL;
-    write_kernel(families[family].name, family, NULL, draw, out);
-    return 0;
-}
-
 int template_knows(const Task *task)
 {
     Formulas f;
     Error err;
-    if (!task->graph) return find_family(task->name, task->op_type) >= 0;
     if (formulas_read(task, &f, &err)) return 0;
     formulas_release(&f);
     return 1;
@@ -292,16 +233,14 @@ int template_knows(const Task *task)
 
 int template_for_task(const Task *task, TemplateDraw draw, TemplateKernel *out, Error *err)
 {
-    int family = task->graph ? -1 : find_family(task->name, task->op_type);
     Formulas f = {0};
     Error why;
     *out = (TemplateKernel){0};
-    if (family < 0 && formulas_read(task, &f, &why))
+    if (formulas_read(task, &f, &why))
         return error_set(err, ERROR_UNKNOWN_NAME,
-                         "the template teacher knows no family for task %s (op_type %s): %s",
-                         task->name, task->op_type, why.text);
-    write_kernel(family < 0 ? task->name : families[family].name, family, family < 0 ? &f : NULL,
-                 draw, out);
+                         "the template teacher knows no formula of task %s: %s", task->name,
+                         why.text);
+    write_kernel(task, &f, draw, out);
     formulas_release(&f);
     return 0;
 }

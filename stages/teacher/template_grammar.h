@@ -1,5 +1,5 @@
 /* The internal interface of the template teacher: choices, named texts and their substitution. A
- * family makes choices, sets texts and emits parts of the answer. "$name" or "$(name)" in a text
+ * writer makes choices, sets texts and emits parts of the answer. "$name" or "$(name)" in a text
  * stands for a choice or a set text, which may have names in turn. CUDA has no '$', so there is no
  * escape. */
 #ifndef STAGES_TEACHER_TEMPLATE_GRAMMAR_H
@@ -13,7 +13,7 @@ enum { GRAMMAR_MAX_TEXTS = 128 };
 
 typedef struct {
     TemplateKernel *kernel;
-    const char *task;    /* the family's name */
+    const char *task;
     const char *without; /* designs that are not drawn (tasks/designs.h); NULL: none */
     int kept; /* 1: the plan has op lines, and only fast kernels beside them are worth much */
     const char *reduce; /* "tree" or "shuffle" once a kernel of a formula has drawn it; else NULL */
@@ -56,32 +56,13 @@ void rows_mapping(Grammar *g, const char *mappings, const char *vectors);
  * with op "sum", "max" or "min" (nothing when a row has one thread), and emits its helper functions. */
 void rows_reduce(Grammar *g, const char *variable, const char *op);
 
-/* Emits load4 and store4 with their tails, and the functions of a float4 that `which` names. */
-void rows_vector_helpers(Grammar *g, const char *which);
-
-/* Keeps a row in shared memory: sets "keep" (the declaration) and "shared" (the third launch
- * parameter). */
-void rows_keep_shared(Grammar *g);
-
 /* Keeps the first N columns of each thread in registers: chooses `items` of these numbers; sets
  * "template" and "size" (the head of the template and its argument in the plan), "each" (the loop over
  * these columns) and "rest" (the loop over the others). */
 void rows_keep_registers(Grammar *g, const char *items);
 
-/* The families. */
-void template_elementwise(Grammar *g);
-void template_transpose(Grammar *g);
-void template_row_sum(Grammar *g);
-void template_softmax(Grammar *g);
-void template_layernorm(Grammar *g);
-void template_residual_rmsnorm(Grammar *g);
-void template_matmul(Grammar *g);
-void template_diag_matmul(Grammar *g);
-void template_attention(Grammar *g);
-void template_conv3d(Grammar *g);
-
-/* Replaces a correct *source by one with a mistake; formula: those of a formula's kernels are drawn too.
- * Returns the mistake's name, or NULL when no mistake applies. */
-const char *template_spoil(char **source, int formula, Random *random);
+/* Replaces a correct *source by one with a mistake. Returns the mistake's name, or NULL when no mistake
+ * applies. */
+const char *template_spoil(char **source, Random *random);
 
 #endif

@@ -89,25 +89,7 @@ static const struct {
     {"missing_mean", " /= cols;", " *= 1.0f;"},
 };
 
-/* From this one on they are drawn in a formula's kernels alone. */
-static const char formula_mistakes[] = "missing_guard";
-
 enum { N_MISTAKES = sizeof mistakes / sizeof *mistakes, MAX_PLACES = 64 };
-
-static int count_mistakes(int formula)
-{
-    int n = 0;
-    while (n < N_MISTAKES && (formula || strcmp(mistakes[n].name, formula_mistakes))) n++;
-    return n;
-}
-
-const char *template_mistake_list(int formula, int index)
-{
-    for (int i = 0; i < count_mistakes(formula); i++)
-        if ((i == 0 || strcmp(mistakes[i].name, mistakes[i - 1].name)) && index-- == 0)
-            return mistakes[i].name;
-    return NULL;
-}
 
 /* Returns the length of the match of pattern at text, or 0; *number becomes the match of '#'. */
 static size_t match(const char *text, const char *pattern, const char **number, size_t *digits)
@@ -156,11 +138,11 @@ static char *edit(const char *source, long place, int m)
     return out;
 }
 
-const char *template_spoil(char **source, int formula, Random *random)
+const char *template_spoil(char **source, Random *random)
 {
     const char *names[N_MISTAKES];
-    int n_names = 0, n_known = count_mistakes(formula);
-    for (int i = 0; i < n_known; i++) {
+    int n_names = 0;
+    for (int i = 0; i < N_MISTAKES; i++) {
         Random probe = *random;
         if (pick_place(*source, i, &probe) < 0) continue;
         if (!n_names || strcmp(names[n_names - 1], mistakes[i].name))
@@ -169,7 +151,7 @@ const char *template_spoil(char **source, int formula, Random *random)
     if (!n_names) return NULL;
     const char *name = names[random_below(random, (uint64_t)n_names)];
     int ways[N_MISTAKES], n_ways = 0;
-    for (int i = 0; i < n_known; i++) {
+    for (int i = 0; i < N_MISTAKES; i++) {
         Random probe = *random;
         if (!strcmp(mistakes[i].name, name) && pick_place(*source, i, &probe) >= 0)
             ways[n_ways++] = i;

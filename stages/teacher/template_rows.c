@@ -117,41 +117,6 @@ void rows_reduce(Grammar *g, const char *variable, const char *op)
     grammar_set(g, name, text);
 }
 
-void rows_vector_helpers(Grammar *g, const char *which)
-{
-    if (grammar_is(g, "vector", "1")) return;
-    static const struct {
-        const char *name, *text;
-    } helpers[] = {
-        {"load4", "__device__ float4 load4(const float *x, int i, int n, float pad) {\n"
-                  "  if (n % 4 == 0) return *(const float4 *)(x + i);\n"
-                  "  return make_float4(x[i], i + 1 < n ? x[i + 1] : pad, i + 2 < n ? x[i + 2] : "
-                  "pad, i + 3 < n ? x[i + 3] : pad);\n"
-                  "}\n"},
-        {"store4", "__device__ void store4(float *y, int i, int n, float4 v) {\n"
-                   "  float w[4] = {v.x, v.y, v.z, v.w};\n"
-                   "  if (n % 4 == 0) *(float4 *)(y + i) = v;\n"
-                   "  else for (int j = 0; j < 4 && i + j < n; j++) y[i + j] = w[j];\n"
-                   "}\n"},
-        {"sum4", "__device__ float sum4(float4 v) { return v.x + v.y + v.z + v.w; }\n"},
-        {"max4",
-         "__device__ float max4(float4 v) { return fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)); }\n"},
-        {"add4", "__device__ float4 add4(float4 v, float4 w) {\n"
-                 "  return make_float4(v.x + w.x, v.y + w.y, v.z + w.z, v.w + w.w);\n}\n"},
-        {"mul4", "__device__ float4 mul4(float4 v, float4 w) {\n"
-                 "  return make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);\n}\n"},
-        {"scale4", "__device__ float4 scale4(float4 v, float s) {\n"
-                   "  return make_float4(v.x * s, v.y * s, v.z * s, v.w * s);\n}\n"},
-        {"shift4", "__device__ float4 shift4(float4 v, float s) {\n"
-                   "  return make_float4(v.x - s, v.y - s, v.z - s, v.w - s);\n}\n"},
-        {"exp4",
-         "__device__ float4 exp4(float4 v, float s) {\n"
-         "  return make_float4($exp(v.x - s), $exp(v.y - s), $exp(v.z - s), $exp(v.w - s));\n}\n"},
-    };
-    for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
-        if (strstr(which, helpers[i].name)) grammar_helper(g, helpers[i].text);
-}
-
 void rows_keep_registers(Grammar *g, const char *items)
 {
     grammar_choose(g, "items", items);
@@ -160,73 +125,4 @@ void rows_keep_registers(Grammar *g, const char *items)
     grammar_set(g, "rest", "for (int i = $first + N * $step; i < cols; i += $step)");
     grammar_set(g, "each", "  #pragma unroll\n  for (int j = 0; j < N; j++)");
     grammar_set(g, "unroll", "1");
-}
-
-void rows_keep_shared(Grammar *g)
-{
-    int warp = grammar_is(g, "mapping", "warp"), vector = !grammar_is(g, "vector", "1");
-    grammar_set(g, "words", vector ? "ceil_div(cols, 4) * 16" : "cols * 4");
-    grammar_set(g, "type", vector ? "float4" : "float");
-    grammar_set(g, "length", vector ? "((cols + 3) / 4)" : "cols");
-    grammar_set(g, "shared", warp ? ", $words * ($block / 32)" : ", $words");
-    grammar_set(
-        g, "keep",
-        warp ? "  extern __shared__ $type buf[];\n  $type *h = buf + threadIdx.x / 32 * $length;\n"
-             : "  extern __shared__ $type h[];\n");
-}
-
-/* Two launches: a block for each slice of a row, then the sum of the slices. */
-static void row_sum_split(Grammar *g)
-{
-    grammar_choose(g, "slices", "4 8 16 32");
-    grammar_set(g, "begin",
-                grammar_is(g, "vector", "1") ? "blockIdx.y * blockDim.x + tid"
-                                             : "(blockIdx.y * blockDim.x + tid) * 4");
-    grammar_plan(g, "buffer float slice[rows * $slices]");
-    grammar_plan(g, "launch slice_sum<<<dim3(rows, $slices), $block>>>(x, slice, cols)");
-    grammar_plan(g, "launch row_sum<<<ceil_div(rows, 128), 128>>>(slice, y, rows, $slices)");
-    grammar_code(g,
-                 "__global__ void slice_sum(const float *x, float *slice, int cols) {\n$head"
-                 "  x += row * cols;\n"
-                 "  float sum = 0.0f;\n"
-                 "  for (int i = $begin; i < cols; i += gridDim.y * $step) sum += $value;\n"
-                 "$reduce_sum"
-                 "  if (tid == 0) slice[row * gridDim.y + blockIdx.y] = sum;\n"
-                 "}\n"
-                 "__global__ void row_sum(const float *slice, float *y, int rows, int slices) {\n"
-                 "  int row = blockIdx.x * blockDim.x + threadIdx.x;\n"
-                 "  if (row >= rows) return;\n"
-                 "  float sum = 0.0f;\n"
-                 "  for (int i = 0; i < slices; i++) sum += slice[row * slices + i];\n"
-                 "  y[row] = sum;\n"
-                 "}\n");
-    grammar_design(g, "Two launches: $slices slices per row, then their sums.");
-}
-
-void template_row_sum(Grammar *g)
-{
-    int launches = 1 + grammar_choose(g, "launches", "1:4 2");
-    rows_mapping(g, launches == 1 ? "thread:3 warp:1 block:3" : "block", "1:6 4");
-    if (grammar_is(g, "mapping", "block")) grammar_choose(g, "reduce", "tree:2 shuffle");
-    grammar_choose(g, "unroll", "1:2 4");
-    rows_vector_helpers(g, "load4 sum4");
-    rows_reduce(g, "sum", "sum");
-    grammar_set(g, "value",
-                grammar_is(g, "vector", "1") ? "x[i]" : "sum4(load4(x, i, cols, 0.0f))");
-    grammar_analysis(g, "Memory bound: each input is read once.");
-    grammar_analysis(g, "$who");
-    if (launches == 2) {
-        row_sum_split(g);
-        return;
-    }
-    grammar_set(g, "pragma", grammar_is(g, "unroll", "4") ? "  #pragma unroll 4\n" : "");
-    grammar_plan(g, "launch row_sum<<<$grid, $block>>>(x, y, rows, cols)");
-    grammar_code(g, "__global__ void row_sum(const float *x, float *y, int rows, int cols) {\n$head"
-                    "  x += row * cols;\n"
-                    "  float sum = 0.0f;\n"
-                    "$pragma  $for sum += $value;\n"
-                    "$reduce_sum"
-                    "  $(one)y[row] = sum;\n"
-                    "}\n");
-    grammar_design(g, "One launch, $block threads a block.");
 }

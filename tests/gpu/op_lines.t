@@ -27,10 +27,10 @@ for task in k1_1_square_matrix_multiplication k2_12_gemm_multiply_leakyrelu k2_1
     ok $? "$name: only op lines: $outcome, score $score"
 done
 
-# Fused by the template teacher: the best of some seeds.
+# Drawn by the generator: the best of some seeds.
 task=k2_2_convtranspose2d_biasadd_clamp_scaling_clamp_divide best=0 bad=
 for seed in 1 2 3 4; do
-    "$BIN/quern-template" --task $task --seed $seed >"$tmp/fused.cu"
+    "$BIN/quern-kernel" --task $task --seed $seed >"$tmp/fused.cu"
     judge $task "$tmp/fused.cu"
     [ "$outcome" = ok ] || bad="$bad $outcome"
     awk "BEGIN { exit !(${score:-0} > $best) }" && best=$score

@@ -22,34 +22,34 @@ ablation ARMS="bucket,$tmp/wrong.mk"
 [ $? = 2 ] && grep -qF 'quern: ROUNDS=many: ' "$tmp/out" && [ ! -e "$where" ]
 ok $? 'an arm with a wrong setting is refused first'
 
-ablation ARMS=bucket,none,template,more-sft
+ablation ARMS=bucket,none,generator,more-sft
 ok $? 'four arms of one seed'
 is 'every arm has a row' \
-    "$(grep -cE '^\| (bucket|none|template|more-sft) \| 1 \| [0-9]+ \|' "$where/table.md")" 4
+    "$(grep -cE '^\| (bucket|none|generator|more-sft) \| 1 \| [0-9]+ \|' "$where/table.md")" 4
 is 'the table compares arms at equal evaluations' \
     "$(sed -n 's/^| [a-z-]* | 1 | \([0-9]*\) .*/\1/p' "$where/table.md" | sort -u | wc -l)" 1
 is 'stages 1 and 2 are shared' \
-    "$(stat -c %i "$where"/{shared,bucket,none,template,more-sft}-1/sft/model/model.safetensors | sort -u |
+    "$(stat -c %i "$where"/{shared,bucket,none,generator,more-sft}-1/sft/model/model.safetensors | sort -u |
     wc -l)" 1
 is 'stages 1 and 2 are made once for all arms' \
     "$(cat "$where"/*/log/sft-model-manifest.log 2>/dev/null | grep -c '^command')" 1
 producer() {
     "$BIN/quern-artifact" export "$where/$1-1/crl/1/samples.qa" |
         perl -MJSON::PP \
-        -ne '$p{decode_json($_)->{producer} eq "template" ? "template" : "model"}++;
+        -ne '$p{decode_json($_)->{producer} eq "generator" ? "generator" : "model"}++;
             END { print join " ", sort keys %p }'
 }
 is 'the table of arms has who answers' \
-    "$(for a in bucket none template more-sft; do producer $a; echo; done | tr '\n' ' ')" \
-    'model model template template '
+    "$(for a in bucket none generator more-sft; do producer $a; echo; done | tr '\n' ' ')" \
+    'model model generator generator '
 [ -e "$where/bucket-1/crl/1/model" ] && [ -e "$where/more-sft-1/crl/1/model" ] &&
-    [ ! -e "$where/template-1/crl/1/model" ]
+    [ ! -e "$where/generator-1/crl/1/model" ]
 ok $? 'the table of arms has who learns'
 "$BIN/quern-artifact" export "$where/none-1/crl/1/prompts.qa" | grep -q contrastive; [ $? = 1 ]
 ok $? 'without exemplars no prompt is contrastive'
 "$BIN/quern-artifact" export "$where/bucket-1/crl/1/metrics.qa" | grep -q '"comparison.asked"'
 ok $? 'a round has its metrics'
-ablation ARMS=bucket,none,template,more-sft
+ablation ARMS=bucket,none,generator,more-sft
 [ $? = 0 ] && [ "$(grep -c 'is up to date' "$tmp/out")" = 5 ]; ok $? 'the same command again does nothing'
 rm "$where/none-1/report.html"
 "$BIN/quern-ablation" --runs "$where" --arms bucket,none --seeds 1 >"$tmp/table" 2>"$tmp/err"

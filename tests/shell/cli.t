@@ -82,8 +82,8 @@ for words in 'artifact show' 'evaluate -o new.qa' 'derive -o new' 'import -o new
     [ $rc = 2 ] && sentence "quern-${words%% *}" folder && [ ! -e new.qa ] && [ ! -e new ]
     ok $? "quern-${words%% *} refuses a folder for a file"
 done
-run quern-template --task relu --output some.cu
-[ $rc = 2 ] && sentence quern-template some.cu; ok $? 'a file for a folder'
+run quern-kernel --task relu --seed 1 --output some.cu
+[ $rc = 2 ] && sentence quern-kernel some.cu; ok $? 'a file for a folder'
 
 # A task that is not there.
 unknown_task() { # STATUS PROGRAM ARGUMENTS
@@ -97,10 +97,10 @@ unknown_task 2 quern-filter --tasks nonesuch --samples absent.qa --verdicts abse
 unknown_task 2 quern-prompt --tasks nonesuch --output new.qa
 unknown_task 2 quern-results --tasks nonesuch --samples absent.qa --output new.qa absent.qa
 unknown_task 2 quern-eval --task nonesuch some.cu
-unknown_task 2 quern-template --task nonesuch
+unknown_task 2 quern-kernel --task nonesuch
 unknown_task 2 quern-evalbench nonesuch
-run quern-template --task relu --task-root nonesuch
-[ $rc = 2 ] && sentence quern-template nonesuch; ok $? 'quern-template names a task root that is not there'
+run quern-kernel --task relu --task-root nonesuch
+[ $rc = 2 ] && sentence quern-kernel nonesuch; ok $? 'quern-kernel names a task root that is not there'
 
 # Values.
 run quern-prompt --groups many --output new.qa

@@ -57,9 +57,9 @@ ok $? 'the small model starts from random weights without STARTER'
 refused 'STARTER=nothing: there is no config.json in it' STARTER=nothing
 config POLICY=openai:M
 value_is STYLE 'full from the default'
-config 'TASKS=relu, gelu,' TEACHERS='template , openai:M' CLASSES='sim:l40,,sim:h100 sim:l40'
+config 'TASKS=relu, gelu,' TEACHERS='generator , openai:M' CLASSES='sim:l40,,sim:h100 sim:l40'
 value_is TASKS 'relu,gelu from the command line' 'lists have one form'
-value_is TEACHERS 'template,openai:M from the command line'
+value_is TEACHERS 'generator,openai:M from the command line'
 value_is CLASSES 'sim:l40 sim:h100 from the command line' 'a class is there once'
 
 # ---- files of settings ----
@@ -128,8 +128,8 @@ refused 'FILTER is not set: neither PROFILE=lora nor CONFIG= does' PROFILE=lora
 refused 'REFRESH=yes: expected 1 or 0' REFRESH=yes
 refused 'LEAN=1: LEAN is gone: a word of TRAINING, --lean' LEAN=1
 refused 'STAGE1=0: STAGE1 is gone: TEACHERS=none is a run without stage 1' STAGE1=0
-refused 'TEACHERS=none,template: expected none alone, or teachers' TEACHERS=none,template
-refused 'TEACHERS=foo: expected template, generator, openai:MODEL, anthropic:MODEL, dir:PATH,' TEACHERS=foo
+refused 'TEACHERS=none,generator: expected none alone, or teachers' TEACHERS=none,generator
+refused 'TEACHERS=foo: expected generator, template, openai:MODEL, anthropic:MODEL, dir:PATH,' TEACHERS=foo
 refused 'RUNS=a b: expected a folder' 'RUNS=a b'
 refused 'TRAINER: expected one line, found several' $'TRAINER=a\nb'
 refused 'PROMPTS: --groups expects a value from 1 to 10000, found 0' --check PROMPTS='--groups 0'

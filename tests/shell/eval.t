@@ -48,8 +48,8 @@ is "no such task: usage" "$? $(grep -c 'no task "nope" in .*; .quern task list. 
 is "a task's name that is misspelt is answered by the one that is meant" \
     "$? $(grep -c 'no task "sofmax" in .*; did you mean softmax?' "$tmp/err")" "2 1"
 set=$tmp/composed.cu
-"$BIN/quern-template" --task clamp_colsum >"$set" &&
-    [ "$("$BIN/quern-template" --task composed/clamp_colsum/ | cksum)" = "$(cksum <"$set")" ]
+"$BIN/quern-kernel" --task clamp_colsum >"$set" &&
+    [ "$("$BIN/quern-kernel" --task composed/clamp_colsum/ | cksum)" = "$(cksum <"$set")" ]
 ok $? "a task of a set is found by its folder"
 is "a task of a set is found by its name" \
     "$("$BIN/quern-eval" --task composed/clamp_colsum --json "$set" | cksum)" \

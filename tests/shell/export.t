@@ -171,7 +171,7 @@ ok $? "an unknown form is refused"
 run quern-export --task row_sum --to c -o d none.cu
 [ $rc = 2 ] && sentence quern-export 'cannot open none.cu'
 ok $? "a missing file is refused"
-"$BIN/quern-template" --task bias_norm_rowadd >set.cu
+"$BIN/quern-kernel" --task bias_norm_rowadd >set.cu
 run quern-export --task composed/bias_norm_rowadd --to c -o set set.cu
 [ $rc = 0 ] && [ -e set/bias_norm_rowadd.c ]
 ok $? "a task of a set, by its folder, gives the package its name"

@@ -13,7 +13,7 @@ full=$(tasks lab/full/samples.qa) all=$(tasks collect/samples.qa)
 [ -n "$full" ] && [ "$full" != "$all" ]
 ok $? "the whole grammar is asked for withheld tasks alone: $full of $all"
 [ "$(export_ lab/full/pool.qa | wc -l)" -gt 0 ]; ok $? 'a run with withheld designs has a pool'
-[ "$(grep -c vector=4 "$(dir a)/lab/withheld")" = 2 ]; ok $? 'two tasks have withheld designs'
+[ "$(grep -c vec=4 "$(dir a)/lab/withheld")" = 2 ]; ok $? 'two tasks have withheld designs'
 "$BIN/quern-gap" "$(dir a)" >"$tmp/gap"; s=$?
 for f in selfsup/1 crl/1 report/sft report/crl; do
   [ $s = 0 ] && grep -q "^| $f | all " "$tmp/gap"; ok $? "the gap closed by $f"

@@ -90,7 +90,7 @@ ok $? "told to stop: what there is, as such ($trials trials)"
 
 # ---- mk/bench-gpu ----
 mkdir -p "$tmp/build/bin"
-for program in eval evald compile light cudarunner template; do echo >"$tmp/build/bin/quern-$program"; done
+for program in eval evald compile light cudarunner; do echo >"$tmp/build/bin/quern-$program"; done
 cat >"$tmp/build/bin/quern-gpubench" <<END
 #!/bin/bash
 while [ \$# -gt 0 ]; do

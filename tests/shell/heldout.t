@@ -16,7 +16,7 @@ export_ report/crl-1/metrics.qa | grep -q '"heldout.samples","step":1,"value":4'
 ok $? 'the heldout task has its figures'
 [ ! -e "$(dir a)/report/selfsup-1" ] && [ ! -e "$(dir a)/report/crl-2" ]
 ok $? "no heldout samples follow a stage's last round: the report samples its model"
-# The prompts of a round, answered by the template teacher: the model here writes little that is new.
+# The prompts of a round, answered by the generator: the model here writes little that is new.
 mkdir "$tmp/s"
 "$BIN/quern-search" --prompts "$(dir a)/crl/1/prompts.qa" --tasks relu --copies 8 --seed 5 \
     --output "$tmp/s/samples.qa" >"$tmp/out" 2>&1 &&

@@ -14,7 +14,7 @@ weights() { sha256sum <"$1" | cut -d' ' -f1; }
 
 # ---- a dataset and a small checkpoint, from which the stages start ----
 "$BIN/quern-fleet" run --workers 1 --dir q -- bash \
-    -c '"$BIN/quern-collect" --tasks relu --teachers template --trials 12 --keep 6 --output taught.qa &&
+    -c '"$BIN/quern-collect" --tasks relu --teachers generator --trials 12 --keep 6 --output taught.qa &&
     "$BIN/quern-evaluate" taught.qa --output taught-verdicts.qa' 2>err
 run quern-filter --samples taught.qa --verdicts taught-verdicts.qa --output dataset.qa --tasks relu \
     --contrastive 1 --style brief

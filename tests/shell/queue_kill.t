@@ -269,7 +269,7 @@ wait_for '[ "$(count hosts dead)" = 3 ]'; ok $? 'revived jobs that fail die agai
 kill -9 $a; wait $a 2>/dev/null
 
 # ---- an emptied server, and a stage that waits for its jobs ----
-"$BIN/quern-collect" --output collect.qa --tasks relu --teachers template --trials 1 --keep 1 \
+"$BIN/quern-collect" --output collect.qa --tasks relu --teachers generator --trials 1 --keep 1 \
     --device sim:h100 2>err & e=$!
 wait_for '[ "$(count hosts waiting)" -ge 1 ]' && "$BIN/quern-queue" purge
 ./noop --device sim:h100 2>c.log & c=$!

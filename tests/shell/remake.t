@@ -73,7 +73,7 @@ seen() { # RUN NAME=VALUE [NAME=VALUE...]: the settings of the run, the last one
 rules small crl; s=$?
 rules small -q crl && [ $s = 0 ]; ok $? 'a run, and then nothing to do'
 missed=
-for setting in TASKS=relu TEACHERS=template,openai:M 'COLLECT=--trials 9 --keep 3' SEED=7 SECRET=5 \
+for setting in TASKS=relu TEACHERS=generator,openai:M 'COLLECT=--trials 9 --keep 3' SEED=7 SECRET=5 \
     DEVICE=sim:a100 'CLASSES=sim:h100 sim:l40' PROFILE=default \
     STYLE=full FILTER='--drills 0.1' SMALL_MODEL='--vocab 300' STARTER=share/starter SFT='--epochs 9' \
     ENGINE=cuda:0 GPUS=2 TRAINING=--lean SAMPLE='--max-new 9' RULE=island UPDATE=none \
@@ -83,7 +83,7 @@ for setting in TASKS=relu TEACHERS=template,openai:M 'COLLECT=--trials 9 --keep 
     REPORT_SAMPLES=9 "POLICY=native:$tmp/a"; do
     seen small "$setting"
 done
-seen small UPDATE=none LAB_UPDATE=template
+seen small UPDATE=none LAB_UPDATE=generator
 seen small TASKS=relu LAB_WIDE=transpose
 seen small TASKS=relu LAB_WIDE=transpose LAB_WIDE_COLLECT='--trials 2'
 seen small TASKS=relu LAB_WIDE=transpose LAB_CRL_WIDE=1
@@ -245,7 +245,7 @@ refused 'TEACHERS=, names no teacher' TEACHERS=,
 refused 'CLASSES= names no class' CLASSES=
 refused 'PROFILE=*: expected the name of a file' 'PROFILE=*'
 rules small -n collect 'TASKS=rel*'; grep -q -- "--tasks 'rel\*' " "$tmp/out"; ok $? 'a pattern names tasks'
-rules small -n collect TEACHERS='template, openai:M,'; grep -q -- "--teachers template,openai:M " "$tmp/out"
+rules small -n collect TEACHERS='generator, openai:M,'; grep -q -- "--teachers generator,openai:M " "$tmp/out"
 ok $? 'blanks between teachers, a comma too many'
 
 # Flags that only the programs can check; they do so before a fleet starts.
@@ -288,7 +288,7 @@ rm "$tmp/whole/manifest.qa"
 flags "POLICY=native:$tmp/whole: $tmp/whole: " "POLICY=native:$tmp/whole"
 
 # ---- a folder of kernels ----
-folder=(TEACHERS="template,dir:$tmp/kernels")
+folder=(TEACHERS="generator,dir:$tmp/kernels")
 cp tasks/relu/baseline.cu "$tmp/kernels/relu/b.cu"
 again() { # WHAT: after a change of the folder make collects again, and then has nothing to do
     rules dir -n collect "${folder[@]}"; made >"$tmp/made"
@@ -338,7 +338,7 @@ ok $? 'no folder is one sentence here too'
 mkdir empty kernels/sofmax kernels/softmax
 touch kernels/loose.cu kernels/.hidden.cu kernels/notes.txt
 for dir in kernels/relu empty; do
-    "$BIN/quern-collect" --tasks relu,gelu --teachers "template,dir:$dir" --output none.qa >out 2>&1
+    "$BIN/quern-collect" --tasks relu,gelu --teachers "generator,dir:$dir" --output none.qa >out 2>&1
     [ $? = 1 ] && [ "$(wc -l <out)" = 1 ] &&
         grep -qF "'dir:$dir': expected $dir/<task>/NAME.cu for a train task of the run, found none" out
     ok $? "no source for any task in $dir: one sentence"

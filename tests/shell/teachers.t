@@ -6,7 +6,7 @@ url=$OPENAI_BASE_URL
 unset OPENAI_BASE_URL
 export SECOND_KEY=sk-secret-second-0123456789
 cat >two.json <<END
-{"teachers": ["template",
+{"teachers": ["generator",
   {"name": "one", "api": "openai", "model": "a", "url": "$url", "key": "OPENAI_API_KEY",
     "trials": 3, "keep": 3, "tokens": 100, "concurrency": 2, "price": {"input": 1, "output": 2}},
   {"name": "two", "api": "openai", "model": "b", "url": "$url", "key": "SECOND_KEY",
@@ -98,7 +98,7 @@ wrong() {
 wrong '{"api": "openai"}' 'wrong.json, teachers[0]: expected "api" (openai or anthropic) and "model"'
 wrong '{"api": "openai", "model": "m", "uri": "x"}' 'there is no field "uri"'
 wrong '{"api": "openai", "model": "m", "keep": 0}' '"keep": expected 1 to 100000, found 0'
-wrong '"template", "template"' "the teacher 'template' is there twice"
+wrong '"generator", "generator"' "the teacher 'generator' is there twice"
 wrong '{"api": "openai", "model": "a/b"}' 'has a blank or a slash: give it a "name"'
 
 # ---- the generator ----

@@ -117,7 +117,7 @@ is "the second launch takes what the first gives" "$(awk '$1 == "parts" {print $
 # FlashInfer-Bench's own models take the three files.
 if "$python" -c 'import flashinfer_bench' 2>/dev/null; then
   task=k1_19_relu
-  "$BIN/quern-template" --task "$task" --task-root "$root/tasks/kernelbench/level1" --seed 1 >point.cu
+  "$BIN/quern-kernel" --task "$task" --task-root "$root/tasks/kernelbench/level1" >point.cu
   run quern-export --task "$task" --task-root "$root/tasks/kernelbench/level1" --to flashinfer --name point \
       -o point point.cu
   ok $? "$task is exported"

@@ -6,7 +6,7 @@ need redis-server
 export BIN
 tasks=relu,gelu,transpose,softmax,row_sum,diag_matmul
 "$BIN/quern-fleet" run --workers 1 --dir q -- bash \
-    -c '"$BIN/quern-collect" --tasks '$tasks' --teachers template --trials 6 --keep 3 --output s.qa &&
+    -c '"$BIN/quern-collect" --tasks '$tasks' --teachers generator --trials 6 --keep 3 --output s.qa &&
     "$BIN/quern-evaluate" s.qa --output v.qa' 2>err
 run quern-filter --samples s.qa --verdicts v.qa --output dataset.qa --contrastive 1
 [ $? = 0 ]; ok $? 'a dataset of six tasks'

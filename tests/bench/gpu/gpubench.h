@@ -75,7 +75,7 @@ typedef struct {
     int n;
 } GpuBenchList;
 
-/* Append n distinct kernels of the template teacher, over the tasks of b->sets in their order, or
+/* Append n distinct kernels that the generator draws, over the tasks of b->sets in their order, or
  * fewer when it has no more. mistakes: the share with a mistake. */
 int gpubench_teacher(const GpuBench *b, int n, double mistakes, GpuBenchList *out, Error *err);
 /* Append every file that matches and names a task. No match is no error. */

@@ -1,4 +1,4 @@
-/* The candidates of the parts: kernels of the template teacher, right and wrong, and the tests'
+/* The candidates of the parts: kernels that the generator draws, right and wrong, and the tests'
  * kernels that fail or cheat. */
 #include <glob.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/process.h"
 #include "eval/candidate/candidate.h"
+#include "generate/draw/draw.h"
 #include "tests/bench/gpu/gpubench.h"
 #include "tests/fixture_path.h"
 
@@ -88,28 +88,7 @@ int gpubench_expected(const GpuBenchCandidate *c, const char *outcome, const cha
     return strstr(want, got) != NULL;
 }
 
-enum { TEACHER_EXCESS = 4 }; /* kernels to write for each needed one: some are repeated */
-
-/* Run the teacher once, to write n kernels of a task. */
-static int run_teacher(const GpuBench *b, const char *task, const char *dir, int n, double mistakes,
-                       Error *err)
-{
-    char program[4096], count[16], rate[16];
-    snprintf(program, sizeof program, "%s/quern-template", b->bin);
-    snprintf(count, sizeof count, "%d", n);
-    snprintf(rate, sizeof rate, "%.3f", mistakes);
-    const char *const argv[] = {program,      "--task", task,       "--count", count,
-                                "--mistakes", rate,     "--output", dir,       NULL};
-    Buffer said;
-    ProcessResult r;
-    buffer_init(&said, 65536);
-    int rc = process_run(argv, &(ProcessOptions){.timeout_s = 120}, NULL, &said, &r, err);
-    if (!rc && r.exit_code)
-        rc =
-            error_set(err, ERROR_CHILD, "quern-template --task %s failed: %.300s", task, said.data);
-    buffer_release(&said);
-    return rc;
-}
+enum { TEACHER_EXCESS = 4 }; /* kernels to draw for each needed one: some are repeated */
 
 static int is_there(const GpuBenchList *l, int from, const char *source)
 {
@@ -118,39 +97,37 @@ static int is_there(const GpuBenchList *l, int from, const char *source)
     return 0;
 }
 
-/* Append n of the kernels that were written, each text once. */
-static int add_written(const char *dir, const char *task, int n, int written, GpuBenchList *out,
-                       Error *err)
+/* Append n of the kernels that are drawn of a task, each text once. */
+static int add_drawn(const Task *task, int n, double mistakes, GpuBenchList *out, Error *err)
 {
-    Buffer text;
-    int rc = 0, from = out->n;
-    buffer_init(&text, CANDIDATE_MAX_SOURCE + 1);
-    for (int i = 0; i < written && out->n - from < n && !rc; i++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s-%d.cu", dir, task, i + 1);
-        rc = file_read(path, CANDIDATE_MAX_SOURCE, &text, err);
-        if (!rc && !is_there(out, from, text.data)) add(out, task, "teacher", text.data);
+    const int from = out->n;
+    for (int seed = 1; seed <= TEACHER_EXCESS * n && out->n - from < n; seed++) {
+        Drawn d;
+        if (draw_kernel(task, &(DrawOptions){(uint64_t)seed, mistakes, NULL}, &d, err)) return -1;
+        if (!is_there(out, from, d.source)) add(out, task->name, "teacher", d.source);
+        draw_release(&d);
     }
-    buffer_release(&text);
-    return rc;
+    return 0;
+}
+
+/* Keep the tasks of which kernels can be drawn. */
+static int keep_drawable(const TaskSet *tasks, const Task **out)
+{
+    int n = 0;
+    for (int i = 0; i < tasks->n; i++)
+        if (draw_knows(tasks->tasks[i])) out[n++] = tasks->tasks[i];
+    return n;
 }
 
 int gpubench_teacher(const GpuBench *b, int n, double mistakes, GpuBenchList *out, Error *err)
 {
-    char dir[4096];
     TaskSet tasks;
-    if (gpubench_folder(b, "teacher", dir, sizeof dir, err) ||
-        taskset_load(NULL, b->sets, &tasks, err))
-        return -1;
-    int rc = 0;
-    for (int i = 0; i < tasks.n && !rc; i++) {
-        const char *task = tasks.tasks[i]->name;
-        int share = n / tasks.n + (i < n % tasks.n), written = TEACHER_EXCESS * share;
-        rc = run_teacher(b, task, dir, written, mistakes, err) ||
-                     add_written(dir, task, share, written, out, err)
-                 ? -1
-                 : 0;
-    }
+    if (taskset_load(NULL, b->sets, &tasks, err)) return -1;
+    const Task **known = memory_array((size_t)tasks.n, sizeof *known);
+    int rc = 0, n_known = keep_drawable(&tasks, known);
+    for (int i = 0; i < n_known && !rc; i++)
+        rc = add_drawn(known[i], n / n_known + (i < n % n_known), mistakes, out, err);
+    free(known);
     taskset_release(&tasks);
     return rc;
 }

@@ -56,11 +56,8 @@ static void test_teacher(void **state)
 {
     (void)state;
     enum { N = 300 };
-    char bin[4096];
     GpuBenchList l = {0};
-    if (process_find_program("quern-template", bin, sizeof bin, &err)) fail_msg("%s", err.text);
-    *strrchr(bin, '/') = 0;
-    const GpuBench b = {.device = "sim:h100", .bin = bin, .work = dir};
+    const GpuBench b = {.device = "sim:h100", .work = dir};
     if (gpubench_teacher(&b, N, 0.35, &l, &err)) fail_msg("%s", err.text);
     assert_int_equal(l.n, N);
     for (int i = 0; i < l.n; i++)

@@ -111,7 +111,7 @@ static void withheld(void **state)
     assert_int_equal(strncmp(b.data, "task_", 5), 0);
     assert_non_null(strstr(b.data, " vector=2 "));
     assert_non_null(strstr(b.data, " vec=2 "));
-    assert_non_null(strstr(b.data, " matmul_bias_relu/launches=1\n"));
+    assert_non_null(strstr(b.data, " store=no\n"));
     buffer_release(&b);
 }
 

@@ -56,7 +56,7 @@ static void write_dataset(const char *path, double corrections)
     Sample items[KERNELS];
     for (int i = 0; i < KERNELS; i++) {
         Digest d;
-        snprintf(ids[i], sizeof ids[i], "collect/relu/template/%d", i);
+        snprintf(ids[i], sizeof ids[i], "collect/relu/generator/%d", i);
         snprintf(texts[i], sizeof texts[i], "answer %d\n```cuda\n%s```\n", i, sources[i]);
         items[i] = (Sample){.id = ids[i],
                             .task = (char *)(uintptr_t) "relu",

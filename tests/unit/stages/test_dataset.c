@@ -40,7 +40,7 @@ static void make_samples(Sample items[KERNELS], Storage store[KERNELS])
 {
     for (int i = 0; i < KERNELS; i++) {
         Storage *s = &store[i];
-        snprintf(s->id, sizeof s->id, "collect/%s/template/%d", plan[i].task, i);
+        snprintf(s->id, sizeof s->id, "collect/%s/generator/%d", plan[i].task, i);
         snprintf(s->source, sizeof s->source,
                  "//@ launch k<<<ceil_div(n, %d), %d>>>(x, y, n)\n__global__ void k() {}\n",
                  64 << plan[i].variant, 64 << plan[i].variant);

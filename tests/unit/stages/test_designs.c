@@ -1,4 +1,4 @@
-/* Designs that the template teacher does not draw: the file, a task's list, and the kernels without them. */
+/* Designs that a teacher does not draw: the file, and a task's list. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "stages/teacher/template.h"
 #include "tasks/designs.h"
 
 static void put(const char *text)
@@ -59,33 +58,10 @@ static void a_wrong_file(void **state)
     }
 }
 
-/* Of 40 kernels some have vectors, and none where they are excluded. */
-static void kernels_without_vectors(void **state)
-{
-    (void)state;
-    TaskSet tasks;
-    Error err;
-    assert_int_equal(taskset_load(NULL, "relu", &tasks, &err), 0);
-    for (int without = 0; without < 2; without++) {
-        int vectors = 0;
-        for (uint64_t seed = 0; seed < 40; seed++) {
-            TemplateKernel k;
-            const TemplateDraw draw = {seed, 0, without ? "vector=2 vector=4 vector=8" : NULL};
-            assert_int_equal(template_for_task(tasks.tasks[0], draw, &k, &err), 0);
-            for (int i = 0; i < k.n_choices; i++)
-                vectors += !strcmp(k.choices[i].name, "vector") && strcmp(k.choices[i].value, "1");
-            template_release(&k);
-        }
-        assert_true(without ? !vectors : vectors > 0);
-    }
-    taskset_release(&tasks);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_list_of_a_task),
-                                       cmocka_unit_test(a_wrong_file),
-                                       cmocka_unit_test(kernels_without_vectors)};
+                                       cmocka_unit_test(a_wrong_file)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
