@@ -25,7 +25,7 @@ import warnings
 import torch
 
 from export_source import CONTENTS, Definition, Inputs, Named, Refused, blame, flatten, place, reason, watched
-from export_trace import trace
+from export_trace import autocast_regions, trace
 
 FORMAT = 1
 MAX_BUILD = 6 << 30     # bytes of parameters and constants that are built on the CPU for their statistics
@@ -64,10 +64,13 @@ def example_inputs(source, forward, device):
     return Inputs(source, forward, inputs)
 
 
-def says_mode(module, notes):
+def says_mode(module, program, notes):
     """What of a module is another thing in training than in evaluation."""
     kinds = {type(m).__name__ for m in module.modules()}
     dropped = sorted(k for k in kinds if re.search("Drop", k))
+    calls = [n for n in program.graph.nodes if n.op == "call_function"]
+    if not dropped and any(re.match(r"aten\.\w*dropout", str(n.target)) and n.args[1] for n in calls):
+        dropped = ["dropout"]
     normed = sorted(k for k in kinds if re.search("BatchNorm", k))
     said = [f"{', '.join(dropped)} left out"] if dropped else []
     said += [f"{', '.join(normed)} with running statistics"] if normed else []
@@ -96,10 +99,10 @@ def export(source, mode, notes):
             inputs = example_inputs(source, getattr(module, "function", module.forward), device)
             if device == "cpu" and size(tensors_of(module)) > MAX_BUILD:
                 raise errors[0]
-            says_mode(module, notes)
             says_formats(inputs, module, notes)
             flatten(source, module, inputs, notes, cut)
             program, parameters = trace(source, module, inputs.tensors)
+            says_mode(module, program, notes)
             check(source, program)
             return program, parameters, module, inputs, str(errors[-1]) if cut else None
         except Refused as e:
@@ -116,8 +119,11 @@ def node_place(source, node):
 
 
 def check(source, program):
-    """Refuses operators that draw random numbers, and a loop over as many tensors as contents decide, which a
-    trace goes through without a step."""
+    """Refuses operators that draw random numbers, a loop over as many tensors as contents decide, which a
+    trace goes through without a step, and constants of forward that the meta device has no contents of."""
+    for name, value in program.constants.items():
+        if name.startswith("lifted_tensor") and isinstance(value, torch.Tensor) and value.is_meta:
+            raise Refused(f"{source.path}: the module cannot be exported: {name} has no contents")
     for node in program.graph.nodes:
         if node.op != "call_function":
             continue
@@ -198,6 +204,7 @@ def describe(source, program, parameters, module, inputs):
     CPU where they are not too large."""
     tensors, examples = tensors_of(module), None
     mode = "train" if module.training else "eval"
+    buffers = {name for name, _ in module.named_buffers(remove_duplicate=False)}
     if any(t.device.type == "meta" for t in tensors.values()) and size(tensors) <= MAX_BUILD:
         try:
             tensors = tensors_of(build(source, "cpu", mode))
@@ -214,6 +221,7 @@ def describe(source, program, parameters, module, inputs):
         if s.kind.name == "USER_INPUT":
             if at < len(parameters):
                 entry.update(parameter=parameters[at], **statistics(tensors[parameters[at]]))
+                entry.update({"buffer": True} if parameters[at] in buffers else {})
             else:
                 k = at - len(parameters)
                 entry["argument"] = inputs.names[k]
@@ -229,6 +237,7 @@ def describe(source, program, parameters, module, inputs):
             entry.update(
                 {"parameter" if known else "constant": name},
                 **(statistics(value) if value is not None else {}),
+                **({"buffer": True} if name in buffers else {}),
             )
         out.append(entry)
     return {"format": FORMAT, "source": os.path.basename(source.file), "class": source.name, "mode": mode,
@@ -256,6 +265,29 @@ def save(program, path, text):
         os.replace(temporary, path)
 
 
+def load(args):
+    kind = Definition if args.source.endswith(".json") else Named
+    try:
+        return kind(args.source, args)
+    except Refused:
+        raise
+    except (OSError, json.JSONDecodeError, UnicodeDecodeError, ValueError) as e:
+        raise Refused(f"{args.source} cannot be read: {e}") from e
+    except Exception as e:
+        raise Refused(f"{args.source} cannot be imported: {reason(e)}") from e
+
+
+def archive(args, notes):
+    source = load(args)
+    if source.told:
+        notes[source.told] = 1
+    program, parameters, module, inputs, cut = export(source, args.mode, notes)
+    if cut:
+        notes[f"{cut}: the task ends before it"] = 1
+    save(program, args.output, {**describe(source, program, parameters, module, inputs),
+                                **({"cut": cut} if cut else {})})
+
+
 def main():
     p = argparse.ArgumentParser(description="Writes a PyTorch module as an archive for `quern import`.")
     p.add_argument(
@@ -275,23 +307,10 @@ def main():
     args = p.parse_args()
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    kind, notes = Definition if args.source.endswith(".json") else Named, {}
+    notes = {}
     try:
-        try:
-            source = kind(args.source, args)
-        except Refused:
-            raise
-        except (OSError, json.JSONDecodeError, UnicodeDecodeError, ValueError) as e:
-            raise Refused(f"{args.source} cannot be read: {e}") from e
-        except Exception as e:
-            raise Refused(f"{args.source} cannot be imported: {reason(e)}") from e
-        if source.told:
-            notes[source.told] = 1
-        program, parameters, module, inputs, cut = export(source, args.mode, notes)
-        if cut:
-            notes[f"{cut}: the task ends before it"] = 1
-        save(program, args.output, {**describe(source, program, parameters, module, inputs),
-                                    **({"cut": cut} if cut else {})})
+        with autocast_regions():
+            archive(args, notes)
         for note in notes:
             print(f"export: note: {note}", file=sys.stderr)
     except Refused as e:

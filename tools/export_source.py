@@ -292,6 +292,7 @@ def blame(source, error):
 
 CONTENTS = "the contents of a tensor decide what is computed, which no graph can record"
 MAX_EDGE = 8  # tensors that a part of a module gives
+FILLED = re.compile(r"(new_)?(zeros|ones|empty|full|arange|eye)(_like)?$")  # functions of no contents
 
 
 def reason(error):
@@ -444,7 +445,7 @@ class until_contents(torch.overrides.TorchFunctionMode):
 
     def __init__(self):
         super().__init__()
-        self.made, self.taken = [], set()
+        self.made, self.taken, self.filled = [], set(), set()  # filled: without contents of the inputs
 
     def __torch_function__(self, function, types, args=(), keywords=None):
         keywords = keywords or {}
@@ -453,15 +454,19 @@ class until_contents(torch.overrides.TorchFunctionMode):
         if function in self.ASKS:
             raise Reached(CONTENTS)
         result = function(*args, **keywords)
-        for t in torch.utils._pytree.tree_leaves(result):
+        sets = function is torch.Tensor.__setitem__
+        written = [args[0]] if sets else torch.utils._pytree.tree_leaves(result)
+        is_filled = FILLED.match(getattr(function, "__name__", ""))
+        for t in written:
             if isinstance(t, torch.Tensor):
                 self.taken.discard(id(t))  # written in place
                 self.made.append(t)
+                (self.filled.add if is_filled else self.filled.discard)(id(t))
         return result
 
     def edge(self):
         """The results that nothing takes, each once."""
-        left = {id(t): t for t in self.made if id(t) not in self.taken}
+        left = {id(t): t for t in self.made if id(t) not in self.taken | self.filled}
         return list(left.values())[-MAX_EDGE:]
 
 

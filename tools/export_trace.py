@@ -28,7 +28,8 @@ class numbers_kept:
 
 class autocast_regions:
     """Regions of torch.autocast are recorded as those of a GPU, whatever device a module is traced on. A
-    region that turns it off is none, where no other turns it on."""
+    region that turns it off is none, where no other turns it on. The regions of decorators are made while a
+    file is loaded, so this is entered before."""
 
     def __enter__(self):
         kind, on = torch.autocast, []
@@ -245,7 +246,7 @@ def trace(source, module, inputs):
     first = None
     for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
         with watched(source.file, "when it is called"), numbers_kept(), recurrent_shapes(), \
-                autocast_regions(), torch.no_grad():
+                torch.no_grad():
             try:
                 program = torch.export.export(callee, given, dynamic_shapes=shapes, strict=False)
                 if has_regions(program):

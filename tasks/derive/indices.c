@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { INDICES_STEPS = 16 };
+
 /* Operators with an argument of indices, and the tensor and dimension that they index. */
 static const struct {
     const char *op, *argument, *of;
@@ -82,32 +84,47 @@ static int moved_by(const OpCall *c, int64_t *by)
     return 1;
 }
 
-/* Operators whose result has elements of their first argument, and no other integers that a draw bounds. */
-static int keeps_elements(const OpCall *c)
+/* How many tensors of a call, from *first on, have the elements of its result. A draw bounds no integer that
+ * pads or fills. */
+static int keeps_elements(const OpCall *c, int *first)
 {
-    static const char *const kept[] = {"aten.to",      "aten.clone",        "aten.contiguous",
-                                       "aten.clamp",   "aten.clamp_min",    "aten.reshape",
-                                       "aten.roll",    "aten.flip",         "aten.repeat",
-                                       "aten.flatten", "aten.index_select", "aten.masked_fill"};
+    static const char *const kept[] = {
+        "aten.to",          "aten.clone",          "aten.contiguous", "aten.clamp",
+        "aten.clamp_min",   "aten.reshape",        "aten.roll",       "aten.flip",
+        "aten.repeat",      "aten.flatten",        "aten.pad",        "aten.index_select",
+        "aten.masked_fill", "aten.constant_pad_nd"};
+    static const char *const of_all[] = {"aten.cat", "aten.stack", "aten.slice_scatter"};
+    *first = 0;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (is_called(c, kept[i])) return 1;
+    for (size_t i = 0; i < sizeof of_all / sizeof *of_all; i++)
+        if (is_called(c, of_all[i])) return c->n_tensors;
+    *first = is_called(c, "aten.where");
+    return *first ? c->n_tensors - 1 : 0;
+}
+
+/* Does a value have elements of an input? At most `steps` operators back. */
+static int comes_from(const GraphBound *b, int value, int input, int steps, int64_t *plus)
+{
+    int base = b->values[value].base, node = b->values[base].node, first = 0;
+    int64_t by = 0;
+    *plus = 0;
+    if (base == input) return 1;
+    if (node < 0 || !steps) return 0;
+    const GraphCall *c = &b->calls[node];
+    int n = moved_by(&c->call, &by) ? 1 : keeps_elements(&c->call, &first);
+    for (int i = first; i < first + n; i++) {
+        if (!comes_from(b, c->in[i], input, steps - 1, plus)) continue;
+        *plus += by;
+        return 1;
+    }
     return 0;
 }
 
 int indices_of_input(const GraphBound *b, int value, int input, int64_t *plus)
 {
     *plus = 0;
-    for (int steps = 0; steps < 16 && value >= 0; steps++) {
-        int base = b->values[value].base, node = b->values[base].node;
-        int64_t by = 0;
-        if (base == input) return 1;
-        if (node < 0) return 0;
-        const OpCall *c = &b->calls[node].call;
-        if (!moved_by(c, &by) && !keeps_elements(c)) return 0;
-        *plus += by;
-        value = b->calls[node].in[0];
-    }
-    return 0;
+    return value >= 0 && comes_from(b, value, input, INDICES_STEPS, plus);
 }
 
 /* The positions from *first on that a value holds along one dimension; 0: it holds others. */

@@ -16,6 +16,8 @@
 
 enum { IMPORT_MAX_TAGS = 8 };
 
+#define SMALL_BUFFER 1e-3
+
 typedef struct {
     Draft draft;
     DraftAxis *axes;
@@ -82,6 +84,20 @@ static int is_mask(const json_t *notes)
     return min == 0 && max == 1 && fabs(std * std - mean * (1 - mean)) < 1e-9;
 }
 
+/* A buffer is not trained, so that one value, or small ones, stay what they are: a scale of quantised
+ * weights. */
+static void draw_buffer(const json_t *notes, DraftTensor *t)
+{
+    if (!json_is_true(json_object_get(notes, "buffer")) || !t->has_statistics) return;
+    int one = t->min == t->max;
+    if (!dtype_is_float(t->dtype) || !(t->min != 0 || t->max != 0) || (one && t->min == 1) ||
+        (!one && fmax(fabs(t->min), fabs(t->max)) > SMALL_BUFFER))
+        return;
+    t->has_draw = 1, t->draw = DRAW_UNIFORM;
+    t->low = one ? fmin(t->min / 2, t->min * 1.5) : t->min;
+    t->high = one ? fmax(t->min / 2, t->min * 1.5) : t->max;
+}
+
 static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInput *x,
                       DraftTensor *t, Error *err)
 {
@@ -103,6 +119,7 @@ static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInp
         t->has_draw = t->fixed = 1;
         t->draw = DRAW_INTEGER, t->low = 0, t->high = 1;
     }
+    draw_buffer(x->notes, t);
     t->has_range = !dtype_is_float(x->dtype) && !statistic(x->notes, "min", &t->min) &&
                    !statistic(x->notes, "max", &t->max);
     return 0;
@@ -309,11 +326,31 @@ static void mark_batches(Program *p)
     }
 }
 
-/* What one try of an import changes: sizes are those of the example alone; contents are those of the example
- * where it has no negative element. */
+/* Which sizes one try of an import takes from the example. */
+typedef enum { FIX_NONE, FIX_PARAMETERS, FIX_ALL } Fix;
+
+/* What one try of an import changes: sizes, and whether contents are those of the example where it has no
+ * negative element. */
 typedef struct {
-    int fixed, recorded;
+    Fix fixed;
+    int recorded;
 } Try;
+
+/* Pins the sizes of parameters, without those that arguments have too, or all sizes. Returns how many it
+ * pins. */
+static int fix_sizes(Program *p, Fix fixed)
+{
+    char given[SYMBOLS_MAX] = {0};
+    int n = 0;
+    for (int i = 0; i < p->n_inputs && fixed == FIX_PARAMETERS; i++)
+        for (int d = 0; d < p->inputs[i].rank && p->inputs[i].kind == INPUT_ARGUMENT; d++)
+            symbolic_uses(&p->inputs[i].size[d], &p->symbols, given);
+    for (int i = 0; i < p->symbols.n && fixed != FIX_NONE; i++) {
+        n += !given[i] && !p->symbols.list[i].pinned;
+        p->symbols.list[i].pinned |= !given[i];
+    }
+    return n;
+}
 
 /* 1: no task is derived, *text is NULL, or it is degenerate. */
 static int import_try(const Archive *a, Try how, const ImportOptions *o, char **text, Error *err)
@@ -326,8 +363,8 @@ static int import_try(const Archive *a, Try how, const ImportOptions *o, char **
     mark_batches(&p);
     for (int i = 0; i < p.n_inputs && how.recorded; i++)
         p.recorded |= is_not_negative(&p.inputs[i]);
-    for (int i = 0; i < p.symbols.n && how.fixed; i++) p.symbols.list[i].pinned = 1;
-    rc = p.recorded == how.recorded ? import_program(&p, o, text, err) : 1;
+    int differs = p.recorded == how.recorded && (fix_sizes(&p, how.fixed) || how.fixed == FIX_NONE);
+    rc = differs ? import_program(&p, o, text, err) : 1;
     if (!rc && strstr(*text, "\"degenerate\": \"")) rc = 1;
     program_release(&p);
     return rc;
@@ -336,15 +373,17 @@ static int import_try(const Archive *a, Try how, const ImportOptions *o, char **
 /* A degenerate task may be one for its contents alone. */
 static int import_tries(const Archive *a, const ImportOptions *o, char **text, Error *err)
 {
-    static const Try others[] = {{0, 1}, {1, 0}, {1, 1}};
-    int rc = import_try(a, (Try){0, 0}, o, text, err);
+    static const Try others[] = {
+        {FIX_NONE, 1}, {FIX_PARAMETERS, 0}, {FIX_PARAMETERS, 1}, {FIX_ALL, 0}, {FIX_ALL, 1}};
+    int rc = import_try(a, (Try){FIX_NONE, 0}, o, text, err);
     char *degenerate = rc == 1 ? *text : NULL;
     Error first = *err, other;
-    for (int k = 0; rc == 1 && k < (degenerate ? 1 : 3); k++) {
+    for (int k = 0; rc == 1 && k < (degenerate ? 1 : (int)(sizeof others / sizeof *others)); k++) {
         rc = import_try(a, others[k], o, text, &other);
         if (rc == 1) free(*text);
         if (!rc && others[k].fixed)
-            log_warn("%s: the task has the sizes of the example alone", first.text);
+            log_warn("%s: the task has the %s of the example alone", first.text,
+                     others[k].fixed == FIX_ALL ? "sizes" : "parameters' sizes");
     }
     *err = first;
     if (rc && degenerate) {

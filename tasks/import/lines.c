@@ -388,6 +388,54 @@ static int write_constant(Writer *w, const ProgramInput *x, const char *made)
     return rc;
 }
 
+/* The values that the archive has of a constant, or NULL: there are none, or one is no finite number. */
+static const json_t *values_of(const ProgramInput *x)
+{
+    const json_t *values = json_object_get(x->notes, "values");
+    for (size_t i = 0; i < json_array_size(values); i++)
+        if (!json_is_number(json_array_get(values, i))) return NULL;
+    return x->kind == INPUT_CONSTANT && json_array_size(values) ? values : NULL;
+}
+
+/* The size of a dimension of an input as the archive's notes have it. */
+static long long noted_size(const ProgramInput *x, int d)
+{
+    const json_t *shape = json_object_get(x->notes, "shape");
+    return (long long)json_integer_value(json_array_get(shape, (size_t)d));
+}
+
+/* A small constant: its runs of equal values, one behind the other. */
+static void write_values(Writer *w, const ProgramInput *x, const json_t *values)
+{
+    size_t n = json_array_size(values);
+    Buffer flat;
+    char base[GRAPH_NAME];
+    buffer_init(&flat, OP_LINE_MAX);
+    for (size_t i = 0, end; i < n; i = end) {
+        double value = json_number_value(json_array_get(values, i));
+        for (end = i + 1; end < n && json_number_value(json_array_get(values, end)) == value;)
+            end++;
+        Buffer b;
+        buffer_init(&b, OP_LINE_MAX);
+        names_choose(w->out->taken, "filled", base, sizeof base);
+        buffer_printf(&b, "%s = aten.full([%zu], ", base, end - i);
+        argument_real(value, &b);
+        buffer_printf(&b, ", dtype=torch.%s)", dtype_name(x->dtype));
+        lines_add(w->out, buffer_detach(&b), NULL);
+        buffer_release(&b);
+        buffer_printf(&flat, "%s%s", i ? ", " : "", base);
+    }
+    names_choose(w->out->taken, "filled", base, sizeof base);
+    lines_add(w->out, memory_printf("%s = aten.cat([%s])", base, flat.data), NULL);
+    buffer_clear(&flat);
+    for (int d = 0; d < x->rank; d++)
+        buffer_printf(&flat, "%s%lld", d ? ", " : "", noted_size(x, d));
+    lines_add(w->out,
+              memory_printf("%s = aten.view(%s, [%s])", lines_name(w->out, x), base, flat.data),
+              NULL);
+    buffer_release(&flat);
+}
+
 /* Names the inputs; constants become lines. */
 static int begin(Writer *w)
 {
@@ -406,8 +454,10 @@ static int begin(Writer *w)
             add_missing(&w->out->cut, x->placeholder);
             continue;
         }
+        const json_t *values = made || rewrite_overwrites(w->p, x) ? NULL : values_of(x);
         if (made && write_constant(w, x, made)) return -1;
-        if (!made && x->kind == INPUT_CONSTANT && !rewrite_overwrites(w->p, x))
+        if (values) write_values(w, x, values);
+        if (!made && !values && x->kind == INPUT_CONSTANT && !rewrite_overwrites(w->p, x))
             return error_set(w->err, ERROR_UNSUPPORTED,
                              "the module has a constant tensor, %.80s, of which the archive has no "
                              "contents; make it a parameter or a buffer",
@@ -573,6 +623,7 @@ static int find_outputs(Writer *w)
             return error_set(w->err, ERROR_CORRUPT, "the output %.80s is no node's result",
                              w->p->output[i]);
         int is_input = 0, at = 0;
+        if (l->cut.begun && is_filled(l, name)) continue;
         for (int k = 0; k < w->p->n_inputs; k++)
             if (!strcmp(name, lines_name(l, &w->p->inputs[k])) &&
                 !rewrite_pattern(&w->p->inputs[k]))

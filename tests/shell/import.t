@@ -98,10 +98,12 @@ def write(name, entries, method=zipfile.ZIP_STORED):
         for path, content in entries:
             w.writestr(zipfile.ZipInfo(path), content, method)
 
-def program(name, change):
-    p = json.loads(text)
+def program(name, change, left_out=""):
+    p, said = json.loads(text), json.loads(z.read(notes))
     change(p)
-    write(name, [("m/models/model.json", json.dumps(p)), ("m/extra/quern.json", z.read(notes))])
+    for x in said["inputs"]:
+        x.pop(left_out, None)
+    write(name, [("m/models/model.json", json.dumps(p)), ("m/extra/quern.json", json.dumps(said))])
 
 def graph(p):
     return p["graph_module"]["graph"]
@@ -169,7 +171,7 @@ notes = next(n for n in z.namelist() if n.endswith("extra/quern.json"))
 def unknown_contents(p):
     copy = next(n for n in graph(p)["nodes"] if "copy_" in n["target"])
     copy["inputs"].reverse()
-program("contents", unknown_contents)
+program("contents", unknown_contents, left_out="values")
 def equation(p):
     einsum = next(n for n in graph(p)["nodes"] if "einsum" in n["target"])
     einsum["inputs"][0]["arg"]["as_string"] = "rsc,rc,rk"

@@ -13,9 +13,32 @@ module() {
       echo "    def forward(self, x):"; sed 's/^/        /'
       printf 'def get_inputs():\n    return [%s]\n' "${inputs:-torch.rand(6, 8)}"; } >"$1.py"
 }
+# One Python answers all: it imports torch once, and a child of it is tools/export.py.
+cat >exporter.py <<'END'
+import os, shlex, sys
+sys.path.insert(0, sys.argv[1])
+import torch, export
+torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        for name, to in ("/dev/null", 0), ("out", 1), ("err", 2):
+            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644), to)
+        sys.argv = ["export.py", *shlex.split(line)]
+        try:
+            rc = export.main()
+        except SystemExit as e:
+            rc = e.code
+        sys.stdout.flush(), sys.stderr.flush()
+        os._exit(rc)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+END
+coproc exporter { OMP_NUM_THREADS=1 "$python" exporter.py "$root/tools"; }
+export_args() { # ARGUMENT... without blanks
+    echo "$@" >&"${exporter[1]}" && read -r rc <&"${exporter[0]}"
+}
 export_it() { # NAME [FLAG...]
-    "$python" "$root/tools/export.py" "$1.py" -o "$1.pt2" "${@:2}" >out 2>err </dev/null
-    rc=$?
+    export_args "$1.py" -o "$1.pt2" "${@:2}"
 }
 refused() { # NAME WORDS
     export_it "$1"
@@ -87,6 +110,34 @@ module autocast_off <<<'with torch.autocast("cuda", enabled=False):
     x = x.float() @ x.T
 return x * 2'
 imported autocast_off 'aten.matmul(x, numpy_t)'
+cat >decorated.py <<'END'
+import torch
+class Model(torch.nn.Module):
+    @torch.autocast("cuda", dtype=torch.bfloat16)
+    def forward(self, x):
+        return (x @ x.T).float()
+def get_inputs():
+    return [torch.rand(6, 8)]
+END
+imported decorated 'aten.to.dtype(x, torch.bfloat16)'
+module unfilled <<<'y, z = torch.relu(x) * 2, torch.zeros(6, 8, device=x.device)
+if x.sum() > 0:
+    z = y
+return z'
+imported unfilled 'aten.relu(x)'
+! grep -q zeros tasks/unfilled/task.json; ok $? "what a line fills is no result of a part"
+module weighted <<<'return x * x.new_tensor([1, 1, 2, 2, 2, 3, 3, 4.])'
+imported weighted 'aten.cat([filled, filled_1, filled_2, filled_3])'
+init='self.c = torch.nn.Parameter(torch.rand(16))' module coded <<<'return self.c[(x.sigmoid() * 15).long()]'
+imported coded '"shape": ["16"]'
+grep -q "has the parameters' sizes of the example alone" err && grep -q '"rows"' tasks/coded/task.json
+ok $? "a table keeps its size where numbers of the module index it, and inputs have other sizes"
+init='self.register_buffer("s", torch.tensor(0.0005))' module scaled_down <<<'return x * self.s'
+imported scaled_down '"low": 0.00025'
+inputs='torch.randn(6, 8), torch.randint(0, 8, (6,))' module ahead \
+    <<<'return torch.nn.functional.cross_entropy(x, torch.nn.functional.pad(y, (0, 1), value=-100)[1:])'
+sed -i 's/def forward(self, x)/def forward(self, x, y)/' ahead.py
+imported ahead '"high": "cols - 1"'
 inputs='torch.rand(0, 8)' module empty <<<'return x * 2'
 refused empty 'has no element'
 init='self.w = undefined' module broken <<<'return x * 2'
@@ -130,8 +181,7 @@ rest = {"type": "tuple", "items": [["0", None], ["1", t]]}
 batch = {"type": "dict", "keys": [["left", t], ["rest", rest]]}
 assert call == {"x": t, "batch": batch, "scale": t, "bias": None}'
 ok $? "the call is in the task, for packages"
-"$python" "$root/tools/export.py" made.py:scaled --input 'float32[6,8]' --input 'float32[8]' \
-    -o scaled.pt2 2>err
+export_args made.py:scaled --input 'float32[6,8]' --input 'float32[8]' -o scaled.pt2
 run quern-import scaled.pt2 -o tasks && grep -q 'aten.rsqrt' tasks/scaled/task.json
 ok $? "a function that is named is exported"
 
@@ -142,6 +192,10 @@ ok $? "what evaluation leaves out is told"
 inputs='torch.rand(2, 4, 6, 6).to(memory_format=torch.channels_last)' module last <<<'return x * 2'
 imported last 'aten.mul.Tensor(x, 2)'
 grep -q '^export: note: x is in channels_last: it is judged' err2; ok $? "another memory format is told"
+module functional <<<'return torch.nn.functional.dropout(x, 0.5, self.training) * 2'
+imported functional 'aten.mul.Tensor(x, 2)'
+grep -q '^export: note: in evaluation mode: dropout left out$' err2
+ok $? "what a function leaves out in evaluation is told"
 rm drop.pt2
 export_it drop --mode train; [ $rc = 1 ] && grep -q 'is active in training mode' err
 ok $? "active dropout is refused"
@@ -179,8 +233,8 @@ END
 "$python" "$root/tools/export.py" definition.json --axes rows=48 -o rms.pt2 2>err
 run quern-import rms.pt2 -o tasks && grep -q 'aten.rsqrt' tasks/rms/task.json
 ok $? "a FlashInfer-Bench definition is exported"
-"$python" "$root/tools/export.py" torch.nn:Linear --init '[24, 12]' --input 'float32[10,24]' -o linear.pt2 \
-    2>err; run quern-import linear.pt2 -o tasks &&
+export_args torch.nn:Linear --init '[24,12]' --input 'float32[10,24]' -o linear.pt2
+run quern-import linear.pt2 -o tasks &&
     grep -q 'aten.linear(input, weight, bias)' tasks/linear/task.json
 ok $? "a class of a package is exported"
 [ "$(ls -- *.tmp* 2>/dev/null)" = '' ]; ok $? "no temporary file stays"
