@@ -102,10 +102,18 @@ static void put_padded(Writer *w, int step)
     writer_number(w, node_of(w, step)->number[0], writer_type(w, step));
 }
 
+/* 1: the step is computed from others, and read from no memory. */
+static int is_expression(const Writer *w, int step)
+{
+    return node_of(w, step)->kind == NODE_POINT && !is_load(w, step) && !w->k->step[step].place &&
+           !(w->moved && w->moved[step]);
+}
+
 void writer_step(Writer *w, int step, const char *indent)
 {
     const Step *s = &w->k->step[step];
     if (writer_origin(w, step) != step || plain_slips(w->k->nodes->plain, SLIP_NAME)) return;
+    if (is_expression(w, step)) writer_ahead(w, step, indent);
     buffer_printf(&w->body, "%s%s%s t%d = ", indent, w->k->nodes->plain ? "" : "const ",
                   writer_type(w, step), step);
     if (writer_is_guarded(w, step)) put_condition(w, step);

@@ -61,8 +61,57 @@ static const char *chosen_text(const Node *x, size_t *len)
     return text + 10;
 }
 
+/* ---- calls ahead of a choice ---- */
+
+/* The end of a call of a function that takes long; NULL: no such call begins here. */
+static const char *call_end(const char *at, size_t n)
+{
+    static const char *const functions[] = {"exp", "expm1", "log", "log1p", "tanh", "erf", "pow"};
+    size_t i = 0;
+    int depth = 0;
+    while (i < sizeof functions / sizeof *functions &&
+           (strlen(functions[i]) != n || strncmp(functions[i], at, n) != 0))
+        i++;
+    if (i == sizeof functions / sizeof *functions || at[n] != '(') return NULL;
+    for (at += n; *at; at++) {
+        depth += *at == '(';
+        depth -= *at == ')';
+        if (!depth) return at + 1;
+    }
+    return NULL;
+}
+
+static size_t name_length(const char *at)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)at[n]) || at[n] == '_') n++;
+    return n;
+}
+
+/* The next such call in a text; NULL: there is none. */
+static const char *next_call(const char *at, const char *end, const char **after)
+{
+    while (at < end) {
+        const size_t n = name_length(at);
+        if (n && !isdigit((unsigned char)*at) && (*after = call_end(at, n))) return at;
+        at += n ? n : 1;
+    }
+    return NULL;
+}
+
+/* 1: calls of the step come before its choice, and a compiler does not move them back. In a branch of their
+ * own, which some threads of a warp take and some do not, those of a thread's elements would run one after
+ * another. */
+static int is_ahead(const Writer *w, int step, const char *text, const char *end)
+{
+    const char *type = writer_type(w, step), *after;
+    return !w->k->nodes->plain && (!strcmp(type, "float") || !strcmp(type, "double")) &&
+           memchr(text, '?', (size_t)(end - text)) && next_call(text, end, &after);
+}
+
 static void put_text(Writer *w, int step, const char *at, const char *end)
 {
+    const char *after;
     while (at < end) {
         size_t n = 1;
         if (isdigit(*at) || (*at == '.' && isdigit(at[1]))) {
@@ -71,7 +120,12 @@ static void put_text(Writer *w, int step, const char *at, const char *end)
                 n++;
             put_literal(w, at, n);
         } else if (isalpha(*at) || *at == '_') {
-            while (isalnum(at[n]) || at[n] == '_') n++;
+            n = name_length(at);
+            if (w->ahead && (after = call_end(at, n))) {
+                buffer_printf(&w->body, "t%d_%d", step, w->ahead++);
+                at = after;
+                continue;
+            }
             if (w->k->nodes->plain && plain_is_one(node_of(w, step), at, n))
                 n += 3;
             else
@@ -152,14 +206,31 @@ static void put_rounded(Writer *w, int step, const char *at, const char *end)
     }
 }
 
+void writer_ahead(Writer *w, int step, const char *indent)
+{
+    size_t len;
+    const char *at = chosen_text(node_of(w, step), &len), *end = at + len, *after;
+    int n = 1;
+    if (!is_ahead(w, step, at, end)) return;
+    for (; (at = next_call(at, end, &after)); at = after) {
+        const char *type = writer_type(w, step);
+        buffer_printf(&w->body, "%s%s t%d_%d = ", indent, type, step, n);
+        put_text(w, step, at, after);
+        buffer_printf(&w->body, ";\n%sasm volatile(\"\" : \"+%c\"(t%d_%d));\n", indent, *type, step,
+                      n++);
+    }
+}
+
 void writer_point(Writer *w, int step)
 {
     size_t len;
     const Node *x = node_of(w, step);
     const char *text = chosen_text(x, &len), *type = writer_type(w, step);
     int floating = !strcmp(type, "float") || !strcmp(type, "double");
+    w->ahead = is_ahead(w, step, text, text + len);
     if (floating && !w->k->nodes->plain && is_added(w, step))
         put_rounded(w, step, text, text + len);
     else
         put_text(w, step, text, text + len);
+    w->ahead = 0;
 }

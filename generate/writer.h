@@ -23,6 +23,7 @@ typedef struct {
     unsigned char *kept, *defined;
     const unsigned char *moved; /* by step: loads that a tile in shared memory has; NULL: none */
     int number;                 /* of the source that it is launched by */
+    int ahead; /* of the step that is written: the next of its calls that have names; 0: none has */
     int failed;
 } Writer;
 
@@ -76,7 +77,9 @@ int writer_origin(const Writer *w,
                   int step); /* of a plain kernel: the step whose value it copies */
 void writer_step(Writer *w, int step, const char *indent);
 void writer_number(Writer *w, double v, const char *type);
-void writer_point(Writer *w, int step); /* the expression of a pointwise step */
+/* The calls of a pointwise step that come before it, and its expression. */
+void writer_ahead(Writer *w, int step, const char *indent);
+void writer_point(Writer *w, int step);
 void writer_value(Writer *w, int step,
                   const char *type); /* with a cast where its type is another */
 const char *writer_size(Writer *w, Size s);

@@ -59,6 +59,7 @@ static TuneCandidate *make(const Tune *t, const Genes *given, Error *err)
     Generated g = {0};
     PlanCost cost;
     int known;
+    c->job = c->rank_job = -1;
     copy_given(&c->genes, given);
     if (generate_least(t->o->task, &c->genes, &e, &g, err) ||
         plan_cost(t->o->task, g.source, &e, &cost, &known, err)) {

@@ -1,6 +1,7 @@
 /* Rounds: a batch of kernels is judged in parallel, and the next one moves from the fastest. */
 #include "tune/tune.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,9 @@
 /* RANKED: kernels of the model in the first batch. BATCH: of a round. SAY_S: after which the module is
  * described without a verdict. RIVAL_S: between two looks at the table of PyTorch's times. */
 enum { RANKED = 6, BATCH = 8, BEAM = 3, SAY_S = 4, RIVAL_S = 2, PATIENCE_S = 600 };
+/* WIDER: so many times as many kernels are ranked as are judged. STILL_S: without news the search says that
+ * it goes on. */
+enum { WIDER = 3, STILL_S = 10 };
 static const double least_step = 1.005; /* what counts as a rise */
 
 static int is_better(const Tune *t, int a, int b)
@@ -58,6 +62,12 @@ static void keep_verdict(TuneCandidate *c, const Verdict *v, double at)
     snprintf(c->message, sizeof c->message, "%s", v->message);
 }
 
+static void keep_rank(TuneCandidate *c, const Verdict *v)
+{
+    c->ranked = 1;
+    c->predicted_us = v->outcome == OUTCOME_OK ? v->time_us : HUGE_VAL;
+}
+
 /* The line that says what the generator can do with the module: with the first verdict, or when there is none
  * for a while. */
 static void say_bound(Tune *t)
@@ -74,8 +84,10 @@ static int on_verdict(void *ctx, long index, const Verdict *v, Error *err)
 {
     Tune *t = ctx;
     int at = -1;
-    for (int i = 0; i < t->n; i++)
+    for (int i = 0; i < t->n; i++) {
         if (t->all[i]->job == index) at = i;
+        if (t->all[i]->rank_job == index) keep_rank(t->all[i], v);
+    }
     if (at < 0) return 0;
     keep_verdict(t->all[at], v, clock_seconds() - t->begun);
     if (v->outcome == OUTCOME_EVALUATOR_ERROR)
@@ -87,6 +99,7 @@ static int on_verdict(void *ctx, long index, const Verdict *v, Error *err)
     t->best = at;
     if (!rises(t, t->written)) return 0;
     tune_say_best(t);
+    t->said = clock_seconds();
     return write_best(t, at, err) || tune_write_report(t, err) ? -1 : 0;
 }
 
@@ -98,6 +111,10 @@ static int on_turn(void *ctx, Error *err)
     if (now - t->rival_sought > RIVAL_S) {
         t->rival_sought = now;
         if (tune_say_rival(t) && tune_write_report(t, err)) return -1;
+    }
+    if (now - t->said > STILL_S) {
+        t->said = now;
+        tune_say_still(t);
     }
     if (t->bound.measured && bound_is_hopeless(&t->bound))
         return error_set(err, ERROR_STOPPED, "nothing can be gained");
@@ -116,16 +133,53 @@ static void withdraw(const Tune *t)
     }
 }
 
+static long submit(Tune *t, const TuneCandidate *c, const char *device_class)
+{
+    Job job;
+    job_init(&job, t->o->task, device_class, c->source, t->o->seed);
+    return submitter_add(t->submitter, &job, 0);
+}
+
+static int run_jobs(Tune *t, Error *err)
+{
+    return submitter_run(t->submitter,
+                         &(SubmitterOptions){.queue = t->o->queue, .patience_s = PATIENCE_S}, err);
+}
+
+/* The candidate that is predicted fastest of those that are ranked and not submitted; -1: there is none. */
+static int predicted_best(const Tune *t)
+{
+    int best = -1;
+    for (int i = 0; i < t->n; i++) {
+        const TuneCandidate *c = t->all[i];
+        if (c->job < 0 && c->ranked && c->predicted_us < HUGE_VAL &&
+            (best < 0 || c->predicted_us < t->all[best]->predicted_us))
+            best = i;
+    }
+    return best;
+}
+
+/* Submits the candidates from `from` on, or those of all that a simulator predicts to be the fastest. The
+ * first kernel of the search is judged while others are ranked. */
+static int submit_batch(Tune *t, int from, Error *err)
+{
+    int at;
+    if (!t->o->ranks) {
+        for (int i = from; i < t->n; i++) t->all[i]->job = submit(t, t->all[i], t->o->device_class);
+        return 0;
+    }
+    if (!from) t->all[0]->job = submit(t, t->all[0], t->o->device_class);
+    for (int i = from; i < t->n; i++) t->all[i]->rank_job = submit(t, t->all[i], t->o->ranks);
+    if (run_jobs(t, err)) return -1;
+    for (int n = 0; n < BATCH && (at = predicted_best(t)) >= 0; n++)
+        t->all[at]->job = submit(t, t->all[at], t->o->device_class);
+    return 0;
+}
+
 /* Judges the candidates from `from` on. 1: the time is over. */
 static int judge(Tune *t, int from, Error *err)
 {
-    for (int i = from; i < t->n; i++) {
-        Job job;
-        job_init(&job, t->o->task, t->o->device_class, t->all[i]->source, t->o->seed);
-        t->all[i]->job = submitter_add(t->submitter, &job, 0);
-    }
-    int rc = submitter_run(
-        t->submitter, &(SubmitterOptions){.queue = t->o->queue, .patience_s = PATIENCE_S}, err);
+    int rc = submit_batch(t, from, err) || run_jobs(t, err) ? -1 : 0;
     for (int i = 0; i < t->n; i++)
         if (t->all[i]->judged && t->all[i]->outcome == OUTCOME_OK && is_better(t, i, t->best))
             t->best = i;
@@ -162,8 +216,8 @@ static int at_rank(const Tune *t, int rank)
 
 static int room(const Tune *t)
 {
-    int left = t->o->most - t->n;
-    return left < BATCH ? left : BATCH;
+    int left = t->o->most - t->n, batch = t->o->ranks ? WIDER * BATCH : BATCH;
+    return left < batch ? left : batch;
 }
 
 /* Moves from the beam, the fastest first, until a batch is full. */
@@ -214,7 +268,8 @@ static int search(Tune *t, Error *err)
         say_bound(t);
         return TUNE_FOUND;
     }
-    if (tune_add_ranked(t, RANKED, err) || judge(t, 0, err) < 0) return -1;
+    if (tune_add_ranked(t, t->o->ranks ? WIDER * RANKED : RANKED, err) || judge(t, 0, err) < 0)
+        return -1;
     if (t->bound.measured && bound_is_hopeless(&t->bound)) return TUNE_HOPELESS;
     if (!t->ended && t->best < 0) t->ended = "none of the first kernels is right";
     if (rounds(t, err)) return -1;
@@ -227,8 +282,10 @@ static int search(Tune *t, Error *err)
 int tune_run(const TuneOptions *o, Error *err)
 {
     Tune t = {.o = o, .best = -1, .written = -1, .kept = -1, .begun = clock_seconds()};
-    t.submitter = submitter_new(
-        o->most + 1, &(SubmitterHooks){.on_verdict = on_verdict, .on_turn = on_turn, .ctx = &t});
+    t.said = t.begun;
+    t.submitter =
+        submitter_new(2 * o->most + 2,
+                      &(SubmitterHooks){.on_verdict = on_verdict, .on_turn = on_turn, .ctx = &t});
     int rc = search(&t, err);
     if (rc == TUNE_HOPELESS) say_bound(&t);
     tune_free(&t);

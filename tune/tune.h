@@ -12,6 +12,7 @@
 typedef struct {
     const Task *task;
     const char *device_class; /* of the jobs */
+    const char *ranks;        /* a simulated class that chooses what is judged; NULL: all is */
     const char *output;       /* the best kernel so far */
     const char *report;       /* a text for people; NULL: none */
     const char *verdicts;     /* a line for each kernel, its schedule and message */
@@ -35,7 +36,9 @@ typedef struct {
     KernelEstimate *kernel; /* of its estimate */
     char moved[120];        /* the gene by which it differs from where it comes from */
     int next_move;          /* of its points' neighbours: all before it are made */
-    long job;
+    long job, rank_job;     /* -1: none */
+    int ranked;
+    double predicted_us; /* of one that is ranked; HUGE_VAL: it is not right there */
     int judged;
     Outcome outcome;
     double speedup, low, high, us, baseline_us, light_us, found_s;
@@ -52,6 +55,7 @@ typedef struct {
     int kept;    /* the one that was there after the last batch */
     int bound_said, rival_said;
     double rival_sought; /* when the table of PyTorch's times was read */
+    double said;         /* when the last line about kernels was said */
     int equal, slow;     /* moves that gave an equal source, or one that the model thinks slow */
     double begun;
     const char *ended; /* why */
@@ -84,6 +88,7 @@ int tune_write_verdicts(const Tune *t, Error *err);
 /* Says once what the best kernel is worth beside torch.compile, when its time is in a table. 1: it was. */
 int tune_say_rival(Tune *t);
 void tune_say_best(const Tune *t);
+void tune_say_still(const Tune *t); /* how far the search is */
 void tune_say_end(const Tune *t);
 
 #endif

@@ -85,6 +85,27 @@ static void count(const Tune *t, int *judged, int *right)
     }
 }
 
+static int count_ranked(const Tune *t)
+{
+    int n = 0;
+    for (int i = 0; i < t->n; i++) n += t->all[i]->ranked;
+    return n;
+}
+
+void tune_say_still(const Tune *t)
+{
+    const TuneCandidate *c = best_of(t);
+    int judged, right;
+    Buffer b;
+    count(t, &judged, &right);
+    buffer_init(&b, 4096);
+    if (t->o->ranks) buffer_printf(&b, "%d kernels ranked, ", count_ranked(t));
+    buffer_printf(&b, "%d judged", judged);
+    if (c) buffer_printf(&b, ", the best %.3gx eager", c->speedup);
+    log_info("%.0f s: %s", clock_seconds() - t->begun, b.data);
+    buffer_release(&b);
+}
+
 /* Each outcome that is not ok, and how often it was: "2 wrong_result, 1 timeout". */
 static void write_outcomes(const Tune *t, Buffer *b)
 {
@@ -157,6 +178,8 @@ int tune_write_report(const Tune *t, Error *err)
     if (judged > right) buffer_puts(&b, " ("), write_outcomes(t, &b), buffer_puts(&b, ")");
     buffer_printf(&b, "; %d moves gave an equal source, %d were slow by the model\n", t->equal,
                   t->slow);
+    if (t->o->ranks)
+        buffer_printf(&b, "  %d kernels were ranked by %s first\n", count_ranked(t), t->o->ranks);
     if (t->ended) buffer_printf(&b, "  it ended: %s\n", t->ended);
     buffer_printf(&b, "  all verdicts: %s\n", t->o->verdicts);
     report_rises(t, &b);
