@@ -10,6 +10,7 @@
 #include "base/embed.h"
 #include "base/memory.h"
 #include "base/part.h"
+#include "generate/fold_text.h"
 #include "generate/layout.h"
 
 EMBED(generate_convolve, "generate/convolve.cu")
@@ -174,6 +175,131 @@ void convolve_choose(const Nodes *n, const char *key, MatrixProduct *m)
     m->parts = 1;
 }
 
+/* ---- folds ---- */
+
+/* A block has a tile of an image of so many; of a larger one several. */
+enum { MOST_PARTS = 512, NEAR = 40 };
+
+static int arguments(const Nodes *n, int node)
+{
+    const Node *x = &n->node[node];
+    return x->kind == NODE_KEPT ? n->sizes->bound[0]->calls[x->line].call.n_tensors : 3;
+}
+
+/* The node's argument number i, or its line's tensor; -1: none. */
+static int argument(const Nodes *n, int node, int i)
+{
+    const Node *x = &n->node[node];
+    return x->kind == NODE_KEPT ? n->kept[x->line][i] : x->arg[i];
+}
+
+static void mark_live(const Nodes *n, int node, unsigned char *live)
+{
+    if (node < 0 || live[node]) return;
+    live[node] = 1;
+    for (int i = 0; i < arguments(n, node); i++) mark_live(n, argument(n, node, i), live);
+}
+
+/* How often a node is read on the way to the graph's outputs. */
+static int count_reads(const Nodes *n, int node)
+{
+    unsigned char *live = memory_array((size_t)n->n, 1);
+    int reads = 0;
+    for (int i = 0; i < n->graph->n_outputs; i++) {
+        reads += n->output[i] == node;
+        mark_live(n, n->output[i], live);
+    }
+    for (int i = 0; i < n->n; i++)
+        for (int a = 0; live[i] && a < arguments(n, i); a++) reads += argument(n, i, a) == node;
+    free(live);
+    return reads;
+}
+
+/* The node of the same elements in the same order that a view has; -1: it has others. */
+static int whole(const Nodes *n, int view)
+{
+    const Node *x = &n->node[view];
+    Size step = size_number(1);
+    for (int d = x->rank - 1; d >= 0; d--) {
+        if (!size_is(x->size[d], 1) && !size_same(x->step[d], step)) return -1;
+        step = size_times(step, x->size[d]);
+    }
+    return size_is(x->offset, 0) && size_same(step, node_count(&n->node[x->arg[0]])) ? x->arg[0]
+                                                                                     : -1;
+}
+
+/* The one argument of a point that may be made of a convolution; -1: none, or several. */
+static int main_argument(const Nodes *n, const Node *x)
+{
+    int found = -1;
+    for (int i = 0; i < 3; i++) {
+        if (x->arg[i] < 0 || !node_same_shape(x, &n->node[x->arg[i]])) continue;
+        const Node *a = &n->node[x->arg[i]];
+        if (a->stored && a->kind != NODE_KEPT) continue;
+        if (found >= 0) return -1;
+        found = x->arg[i];
+    }
+    return found;
+}
+
+/* The kept node of which pointwise operators make a node, and nothing else; -1: none. */
+static int kept_below(const Nodes *n, int node)
+{
+    for (int depth = 0; depth < NEAR && node >= 0; depth++) {
+        const Node *x = &n->node[node];
+        if (count_reads(n, node) != 1) return -1;
+        if (x->kind == NODE_KEPT) return node;
+        if (x->stored || (x->kind != NODE_VIEW && x->kind != NODE_POINT)) return -1;
+        node = x->kind == NODE_VIEW ? whole(n, node) : main_argument(n, x);
+    }
+    return -1;
+}
+
+/* Which lines of a product a fold is over: all filters, or all outputs of an image. */
+static int folded_lines(const Nodes *n, const Node *f, const MatrixProduct *m)
+{
+    const Node *x = &n->node[f->arg[0]];
+    int over = 0;
+    Size count = size_number(1);
+    if (f->dims == 2 && node_same_shape(x, &n->node[m->of])) return PRODUCT_ROWS;
+    for (int d = 0; d < x->rank; d++) {
+        if (size_is(x->size[d], 1)) continue;
+        if (!(f->dims >> d & 1) && over) return 0;
+        over |= f->dims >> d & 1;
+        if (!over) count = size_times(count, x->size[d]);
+    }
+    return over && size_same(count, size_times(m->count[PRODUCT_BATCH], m->count[PRODUCT_ROWS]))
+               ? PRODUCT_COLUMNS
+               : 0;
+}
+
+int convolve_folded(const Nodes *n, int fold, MatrixProduct *out)
+{
+    const Node *f = &n->node[fold];
+    if (n->plain || f->kind != NODE_FOLD || f->fold > FOLD_MIN || f->pair >= 0 ||
+        f->dtype != DTYPE_F32)
+        return -1;
+    const int body = f->arg[0], kept = n->node[body].dtype == DTYPE_F32 ? kept_below(n, body) : -1;
+    if (kept < 0 || !convolve_read(n, kept, out)) return -1;
+    product_choose(n, out, 0);
+    out->fold = f->fold;
+    out->parts = f->parts;
+    out->folded = out->route == ROUTE_LIBRARY ? 0 : folded_lines(n, f, out);
+    return out->folded ? body : -1;
+}
+
+int convolve_parts(const Nodes *n, int fold)
+{
+    MatrixProduct m;
+    Bindings b;
+    double tiles = 1;
+    if (n->node[fold].parts || convolve_folded(n, fold, &m) < 0 ||
+        !read_bindings(n, n->node[m.of].line, &b))
+        return 0;
+    for (int d = 0; d < WINDOW_DIMS; d++) tiles *= (double)b.at[0].w[d].out;
+    return m.folded == PRODUCT_ROWS ? 1 : (int)fmin(ceil(tiles / m.tile), MOST_PARTS);
+}
+
 /* ---- the text ---- */
 
 static void put_three(ProductWriter *w, const Size *s)
@@ -202,6 +328,19 @@ static void put_shape(ProductWriter *w, const Bindings *b, const Shape *s)
                   b->at[0].transposed);
 }
 
+static void put_fold(ProductWriter *w, const char *rows)
+{
+    const MatrixProduct *m = w->m;
+    const int outputs = m->folded == PRODUCT_COLUMNS;
+    char parts[16] = "";
+    if (outputs) snprintf(parts, sizeof parts, "%d, ", m->parts);
+    buffer_printf(&w->body,
+                  "    convolve_fold_%s<%d, %d, %d>(shape, %s, packed_filters, packed_input, %s"
+                  "(float)%s,\n        [](float a, float b) { return %s; }, value, %s);\n",
+                  outputs ? "outputs" : "filters", tile_rows(m), m->tile, m->stages, rows, parts,
+                  fold_start(m->fold), fold_expression(m->fold), w->out);
+}
+
 static void put_body(ProductWriter *w, const Bindings *b, const Shape *s)
 {
     const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype);
@@ -210,6 +349,10 @@ static void put_body(ProductWriter *w, const Bindings *b, const Shape *s)
     snprintf(columns, sizeof columns, "%s", product_size(w, s->outputs));
     put_shape(w, b, s);
     product_put_value(w, rows);
+    if (w->m->folded) {
+        put_fold(w, rows);
+        return;
+    }
     buffer_printf(&w->body,
                   "    convolve<%d, %d, %d>(shape, %s, packed_filters, packed_input,\n"
                   "        [&](long long batch, long long row, int first, int second, float2 sums) "
@@ -326,11 +469,15 @@ static int put_launch(ProductWriter *w, const Bindings *b, const Shape *s, const
     }
     int64_t classes = 1;
     for (int d = 0; d < WINDOW_DIMS && b->at[0].transposed; d++) classes *= b->at[0].w[d].stride;
-    buffer_printf(w->t->plan,
-                  "//@ launch kernel_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d) * (%s) * %lld, %d, "
-                  "%d>>>(",
-                  number, t->filters, rows, *most ? most : t->outputs, m->tile, t->images,
-                  (long long)classes, THREADS, m->stages * LINE * (rows + m->tile) + 1024);
+    buffer_printf(w->t->plan, "//@ launch kernel_%d<<<(%s)", number, t->images);
+    if (m->folded != PRODUCT_ROWS)
+        buffer_printf(w->t->plan, " * ceil_div(%s, %d)", t->filters, rows);
+    if (m->folded == PRODUCT_COLUMNS)
+        buffer_printf(w->t->plan, " * %d", m->parts);
+    else
+        buffer_printf(w->t->plan, " * ceil_div(%s, %d) * %lld", *most ? most : t->outputs, m->tile,
+                      (long long)classes);
+    buffer_printf(w->t->plan, ", %d, %d>>>(", THREADS, m->stages * LINE * (rows + m->tile) + 1024);
     if (kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
     buffer_puts(w->t->plan, ", packed_filters, packed_input)\n");
     return 0;
@@ -347,6 +494,10 @@ int convolve_write(ProductWriter *w)
     for (int i = 0; i < 2 && !(w->t->helpers >> HELP_CONVOLVE & 1); i++)
         product_put_multiply(w->t->source, "tf32", columns[i]);
     product_help(w->t, HELP_CONVOLVE, generate_convolve, "convolve");
+    if (w->m->folded) {
+        writer_help(&(Writer){.t = w->t}, HELP_ORDER);
+        product_help(w->t, HELP_CONVOLVE_FOLDS, generate_convolve, "folds");
+    }
     product_help(w->t, HELP_PACK_PLACES, generate_convolve, "pack");
     put_body(w, &b, &s);
     if (put_packed_input(w, &s, &t) || put_packed_filters(w, &t, b.at[0].transposed) ||

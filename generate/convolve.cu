@@ -201,26 +201,41 @@ __device__ __forceinline__ unsigned long long convolve_lines_at(unsigned shared)
     return (unsigned long long)((shared & 0x3ffff) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
-// A block has ROWS filters, 64 or 128, and COLUMNS outputs: both groups of warps have half of either. Two
-// blocks share a multiprocessor, so that one computes while the other one waits or stores.
-template <int ROWS, int COLUMNS, int STAGES, typename E>
-__device__ __forceinline__ void convolve(const Convolution v, int rows, const float *filters,
-                                         const float *x, E each)
+// Where a warp's sums lie in its block's tile. N: of its columns.
+template <int ROWS, int COLUMNS> struct ConvolveWarp {
+    static constexpr int N = ROWS == 64 ? COLUMNS / 2 : COLUMNS;
+    int down, right;
+    float *shared; // of the block, behind the sums of an item
+
+    __device__ __forceinline__ ConvolveWarp()
+    {
+        extern __shared__ unsigned char raw[];
+        const unsigned begin = (unsigned)__cvta_generic_to_shared(raw);
+        shared = (float *)(raw + (((begin + 1023) & ~1023u) - begin));
+        down = (ROWS == 64 ? 0 : threadIdx.x / 128 * 64) + threadIdx.x / 32 % 4 * 16;
+        right = ROWS == 64 ? threadIdx.x / 128 * N : 0;
+    }
+};
+
+// The sums of an item: a block has ROWS filters, 64 or 128, and COLUMNS outputs, of either of which both
+// groups of warps have half. Two blocks share a multiprocessor, so that one computes while the other one
+// waits or stores.
+template <int ROWS, int COLUMNS, int STAGES, int N>
+__device__ __forceinline__ ConvolvePlace convolve_sums(const Convolution &v, int rows,
+                                                       const float *filters, const float *x,
+                                                       long long item, float (&d)[N / 2])
 {
-    constexpr int N = ROWS == 64 ? COLUMNS / 2 : COLUMNS, LEFT = ROWS * CONVOLVE_LINE,
-                  STAGE = LEFT + COLUMNS * CONVOLVE_LINE;
-    extern __shared__ unsigned char raw[];
-    const unsigned begin = (unsigned)__cvta_generic_to_shared(raw), base = (begin + 1023) & ~1023u;
-    const int group = threadIdx.x / 128, down = ROWS == 64 ? 0 : group * 64,
-              right = ROWS == 64 ? group * N : 0;
+    constexpr int LEFT = ROWS * CONVOLVE_LINE, STAGE = LEFT + COLUMNS * CONVOLVE_LINE;
+    const ConvolveWarp<ROWS, COLUMNS> warp;
+    const unsigned base = (unsigned)__cvta_generic_to_shared(warp.shared);
+    const int down = ROWS == 64 ? 0 : threadIdx.x / 128 * 64, right = warp.right;
     ConvolveCopies<ROWS, COLUMNS> copies;
-    copies.begin(v, rows, blockIdx.x);
+    copies.begin(v, rows, item);
     const int steps = copies.left;
     const auto fetch = [&](int stage) {
         if (copies.left > 0) copies.fetch(v, rows, filters, x, base + stage * STAGE);
         asm volatile("cp.async.commit_group;");
     };
-    float d[N / 2];
 #pragma unroll
     for (int i = 0; i < N / 2; i++) d[i] = 0;
 #pragma unroll 1
@@ -247,9 +262,113 @@ __device__ __forceinline__ void convolve(const Convolution v, int rows, const fl
         stage = stage + 1 == STAGES ? 0 : stage + 1;
     }
     __syncthreads();
-    float *own = (float *)(raw + (base - begin)) + threadIdx.x / 32 * (16 * 64);
-    convolve_results<N>(v, d, own, copies.p, copies.p.row + down + threadIdx.x / 32 % 4 * 16,
-                        copies.p.column + right, each);
+    return copies.p;
+}
+
+template <int ROWS, int COLUMNS, int STAGES, typename E>
+__device__ __forceinline__ void convolve(const Convolution v, int rows, const float *filters,
+                                         const float *x, E each)
+{
+    const ConvolveWarp<ROWS, COLUMNS> warp;
+    constexpr int N = ConvolveWarp<ROWS, COLUMNS>::N;
+    float d[N / 2];
+    const ConvolvePlace p =
+        convolve_sums<ROWS, COLUMNS, STAGES, N>(v, rows, filters, x, blockIdx.x, d);
+    convolve_results<N>(v, d, warp.shared + threadIdx.x / 32 * (16 * 64), p, p.row + warp.down,
+                        p.column + warp.right, each);
+}
+
+//@ folds
+// An element of a sum, which `value` makes; `none`, which changes no fold, where there is none. Where an
+// output lies is computed only if `value` needs it.
+template <typename V>
+__device__ __forceinline__ float convolve_value(const Convolution &v, const ConvolvePlace &p,
+                                                int rows, int row, int n, float sum, float none,
+                                                V value)
+{
+    const bool there = row < rows && n < p.side[0].count * p.side[1].count * p.side[2].count;
+    return there ? value(p.batch, row, convolve_output(v, p.side, n), sum) : none;
+}
+
+// Folds the outputs of an image, for each filter: a block has ROWS filters, and each `parts`-th tile of them.
+template <int ROWS, int COLUMNS, int STAGES, typename F, typename V>
+__device__ __forceinline__ void convolve_fold_outputs(const Convolution v, int rows,
+                                                      const float *filters, const float *x,
+                                                      int parts, float none, F fold, V value,
+                                                      float *out)
+{
+    const ConvolveWarp<ROWS, COLUMNS> warp;
+    constexpr int N = ConvolveWarp<ROWS, COLUMNS>::N;
+    const int down = (rows + ROWS - 1) / ROWS, tile = blockIdx.x % down,
+              part = blockIdx.x / down % parts, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4,
+              items = convolve_classes(v) * ((convolve_most(v) + COLUMNS - 1) / COLUMNS);
+    const long long batch = blockIdx.x / down / parts;
+    float of[2] = {none, none};
+#pragma unroll 1
+    for (int item = part; item < items; item += parts) {
+        float d[N / 2];
+        const ConvolvePlace p = convolve_sums<ROWS, COLUMNS, STAGES, N>(
+            v, rows, filters, x, (batch * items + item) * down + tile, d);
+#pragma unroll
+        for (int i = 0; i < N / 2; i++)
+            of[i / 2 % 2] = fold(of[i / 2 % 2],
+                                 convolve_value(v, p, rows, p.row + warp.down + g + i / 2 % 2 * 8,
+                                                p.column + warp.right + i / 4 * 8 + 2 * t + i % 2,
+                                                d[i], none, value));
+    }
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        of[r] = fold(of[r], __shfl_xor_sync(~0u, of[r], 1));
+        of[r] = fold(of[r], __shfl_xor_sync(~0u, of[r], 2));
+    }
+    if (ROWS == 64) { // both groups have the same filters
+        if (threadIdx.x >= 128 && !t)
+            for (int r = 0; r < 2; r++) warp.shared[warp.down + g + 8 * r] = of[r];
+        __syncthreads();
+        for (int r = 0; r < 2; r++) of[r] = fold(of[r], warp.shared[warp.down + g + 8 * r]);
+        if (threadIdx.x >= 128) return;
+    }
+    for (int r = 0; r < 2 && !t; r++) {
+        const int row = tile * ROWS + warp.down + g + 8 * r;
+        if (row < rows) out[(batch * rows + row) * parts + part] = of[r];
+    }
+}
+
+// Folds the filters, for each output: a block has COLUMNS outputs, and all tiles of filters.
+template <int ROWS, int COLUMNS, int STAGES, typename F, typename V>
+__device__ __forceinline__ void convolve_fold_filters(const Convolution v, int rows,
+                                                      const float *filters, const float *x,
+                                                      float none, F fold, V value, float *out)
+{
+    const ConvolveWarp<ROWS, COLUMNS> warp;
+    constexpr int N = ConvolveWarp<ROWS, COLUMNS>::N,
+                  WARPS = ROWS == 64 ? 4 : 8; // that have an output's sums
+    const int down = (rows + ROWS - 1) / ROWS, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4,
+              c = threadIdx.x;
+    float total = none;
+    ConvolvePlace p;
+#pragma unroll 1
+    for (int tile = 0; tile < down; tile++) {
+        float d[N / 2];
+        p = convolve_sums<ROWS, COLUMNS, STAGES, N>(v, rows, filters, x,
+                                                    (long long)blockIdx.x * down + tile, d);
+#pragma unroll
+        for (int i = 0; i < N / 4; i++) {
+            const int at = i / 2 * 4 + i % 2, n = i / 2 * 8 + 2 * t + i % 2,
+                      column = p.column + warp.right + n, row = p.row + warp.down + g;
+            float s = fold(convolve_value(v, p, rows, row, column, d[at], none, value),
+                           convolve_value(v, p, rows, row + 8, column, d[at + 2], none, value));
+#pragma unroll
+            for (int m = 4; m < 32; m *= 2) s = fold(s, __shfl_xor_sync(~0u, s, m));
+            if (!g) warp.shared[threadIdx.x / 32 * N + n] = s;
+        }
+        __syncthreads();
+        for (int w = 0; w < WARPS && c < COLUMNS; w++)
+            total = fold(total, warp.shared[(c / N * 4 + w) * N + c % N]);
+        __syncthreads();
+    }
+    const int at = c < COLUMNS ? convolve_output(v, p.side, p.column + c) : -1;
+    if (at >= 0) out[p.batch * v.out[0] * v.out[1] * v.out[2] + at] = total;
 }
 
 //@ pack

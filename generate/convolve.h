@@ -11,6 +11,12 @@ int convolve_read(const Nodes *n, int node, MatrixProduct *out);
 void convolve_choose(const Nodes *n, const char *key, MatrixProduct *m);
 /* Microseconds by the timed sizes. */
 double convolve_us(const Nodes *n, const MatrixProduct *m);
+/* In how many parts the kernel of a convolution makes a fold of what it computes, which nothing else needs;
+ * 0: there is no such kernel. */
+int convolve_parts(const Nodes *n, int fold);
+/* The same of a fold's parts: the convolution, and the node of the elements that are folded, which have its
+ * shape. Returns that; -1: they are others' parts. */
+int convolve_folded(const Nodes *n, int parts, MatrixProduct *out);
 /* As product_write. */
 int convolve_write(ProductWriter *w);
 

@@ -8,9 +8,9 @@
 
 #include "base/memory.h"
 #include "generate/attended.h"
+#include "generate/convolve.h"
 #include "generate/kernel.h"
 #include "generate/layout.h"
-#include "generate/product.h"
 #include "generate/recurrence.h"
 
 /* In a graph of MANY_NODES kernels repeat, and have parameters of the same names. */
@@ -47,21 +47,6 @@ static int is_output(const Plan *p, int node)
 
 /* ---- names ---- */
 
-static int name_taken(const Plan *p, const char *name)
-{
-    static const char *const functions[] = {"ceil_div", "min", "max", "log2", "dim3"};
-    const Task *t = p->nodes.sizes->task;
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (!strcmp(name, functions[i])) return 1;
-    for (int i = 0; i < t->n_axes; i++)
-        if (!strcmp(name, t->axis_name[i])) return 1;
-    for (int i = 0; i < t->n_outputs; i++)
-        if (!strcmp(name, t->outputs[i].name)) return 1;
-    for (int i = 0; i < p->nodes.n; i++)
-        if (p->nodes.node[i].stored && !strcmp(name, p->nodes.node[i].name)) return 1;
-    return 0;
-}
-
 /* A name in the plan for a node that lies in memory: of the graph's value that it is, if there is one. */
 static void choose_name(Plan *p, int node)
 {
@@ -69,7 +54,8 @@ static void choose_name(Plan *p, int node)
     char own[GRAPH_NAME], name[GRAPH_NAME];
     node_key(&p->nodes, node, own);
     snprintf(name, sizeof name, "%s", own);
-    for (int i = 1; name_taken(p, name); i++) snprintf(name, sizeof name, "%.50s_%d", own, i);
+    for (int i = 1; node_name_taken(&p->nodes, name); i++)
+        snprintf(name, sizeof name, "%.50s_%d", own, i);
     snprintf(x->name, sizeof x->name, "%s", name);
 }
 
@@ -389,20 +375,25 @@ static int put_product(Plan *p, const ProductJoin *j, Kernel *k)
     return product_write(j, k, &p->text, p->err);
 }
 
-/* A product whose elements others read from memory. */
-static int write_product(Plan *p, const MatrixProduct *m)
+/* A product, with what makes `body` of its elements, which others read from memory: as node `of`. That may be
+ * the parts of a fold. */
+static int write_product(Plan *p, int of, int body, const MatrixProduct *m)
 {
-    int at = node_point(&p->nodes, "a", node_at(p, m->of)->dtype, m->of, -1);
+    int at = node_point(&p->nodes, "a", node_at(p, body)->dtype, body, -1), rc;
     Kernel *k = memory_alloc(sizeof *k);
     grow(p);
     node_at(p, at)->stored = 1;
-    memcpy(node_at(p, at)->name, node_at(p, m->of)->name, GRAPH_NAME);
+    memcpy(node_at(p, at)->name, node_at(p, of)->name, GRAPH_NAME);
     ProductJoin j = {0};
-    int rc = kernel_trace(k, &p->nodes, at, p->err);
-    if (!rc) product_join(k, &j);
-    if (rc || !j.n) rc = error_set(p->err, ERROR_UNSUPPORTED, "a product in other dimensions");
+    do {
+        rc = trace_whole(p, at, k);
+        if (!rc) product_join(k, &j);
+        if (!rc && !j.n) rc = error_set(p->err, ERROR_UNSUPPORTED, "a product in other dimensions");
+        if (!rc) rc = write_needed(p, k, &j);
+    } while (!rc && kernel_is_stale(k));
     j.m[0] = *m;
-    if (!rc) rc = write_needed(p, k, &j) || put_product(p, &j, k) || put_buffer(p, m->of) ? -1 : 0;
+    if (!rc) note_needed(p, k, &j);
+    if (!rc) rc = put_product(p, &j, k) || put_buffer(p, of) ? -1 : 0;
     free(k);
     return rc;
 }
@@ -516,7 +507,7 @@ static int write_kept(Plan *p, int node)
     MatrixProduct m;
     Recurrence r;
     if (attention_at(p, node)) return write_attention(p, attention_at(p, node));
-    if (is_product(p, node, &m)) return write_product(p, &m);
+    if (is_product(p, node, &m)) return write_product(p, node, node, &m);
     if (is_recurrence(p, node, &r)) return write_recurrence(p, &r);
     int line = node_at(p, node)->line;
     for (int i = 0; i < p->nodes.n; i++)
@@ -603,7 +594,9 @@ static int write_node(Plan *p, int node)
     p->done[node] = 1;
     if (x->kind == NODE_KEPT) return write_kept(p, node);
     if (!*x->name) store(p, node);
-    return write_computed(p, node);
+    MatrixProduct m;
+    const int body = x->parts ? convolve_folded(&p->nodes, node, &m) : -1;
+    return body >= 0 ? write_product(p, node, body, &m) : write_computed(p, node);
 }
 
 /* ---- the schedule ---- */

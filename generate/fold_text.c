@@ -8,6 +8,16 @@
 static const char *const combine[] = {"a + b", "larger(a, b)", "smaller(a, b)", "a * b"};
 static const char *const start[] = {"0", "-INFINITY", "INFINITY", "1"};
 
+const char *fold_expression(Fold f)
+{
+    return combine[f];
+}
+
+const char *fold_start(Fold f)
+{
+    return start[f];
+}
+
 static Fold fold_of(const Writer *w, int step)
 {
     return node_of(w, step)->fold;

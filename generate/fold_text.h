@@ -4,6 +4,10 @@
 
 #include "generate/writer.h"
 
+/* The expression of a and b that joins them, of a sum, a largest, a smallest one or a product, and the number
+ * that changes none. */
+const char *fold_expression(Fold f);
+const char *fold_start(Fold f);
 /* Doubles of a thread's state, of the largest fold. */
 int fold_words(const Writer *w);
 /* The text for one element of a fold. batch: it is the v-th of the u-th vector; else the v-th one. */

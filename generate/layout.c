@@ -17,15 +17,7 @@ static const double PACKING = 3.5e12, LAUNCH = 3e-6, GAIN = 1.05;
 
 static int name_taken(const Nodes *n, const char *name)
 {
-    const Task *t = n->sizes->task;
-    if (graph_find(n->graph, name, strlen(name)) >= 0) return 1;
-    for (int i = 0; i < t->n_axes; i++)
-        if (!strcmp(name, t->axis_name[i])) return 1;
-    for (int i = 0; i < t->n_outputs; i++)
-        if (!strcmp(name, t->outputs[i].name)) return 1;
-    for (int i = 0; i < n->n; i++)
-        if (!strcmp(name, n->node[i].name) || !strcmp(name, n->node[i].shaped)) return 1;
-    return 0;
+    return graph_find(n->graph, name, strlen(name)) >= 0 || node_name_taken(n, name);
 }
 
 static void choose_name(const Nodes *n, const char *own, const char *end, char out[GRAPH_NAME])

@@ -330,3 +330,18 @@ void node_key(const Nodes *n, int node, char out[GRAPH_NAME])
     else
         snprintf(out, GRAPH_NAME, "part_%d", node);
 }
+
+int node_name_taken(const Nodes *n, const char *name)
+{
+    static const char *const functions[] = {"ceil_div", "min", "max", "log2", "dim3"};
+    const Task *t = n->sizes->task;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (!strcmp(name, functions[i])) return 1;
+    for (int i = 0; i < t->n_axes; i++)
+        if (!strcmp(name, t->axis_name[i])) return 1;
+    for (int i = 0; i < t->n_outputs; i++)
+        if (!strcmp(name, t->outputs[i].name)) return 1;
+    for (int i = 0; i < n->n; i++)
+        if (!strcmp(name, n->node[i].name) || !strcmp(name, n->node[i].shaped)) return 1;
+    return 0;
+}

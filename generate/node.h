@@ -90,6 +90,8 @@ int node_reshape(Nodes *n, int a, int rank, const Size *size);
 /* The name of a node in schedules: of the first node of a value the value's, of a fold's parts the fold's and
  * "_parts", else "part_NUMBER". */
 void node_key(const Nodes *n, int node, char out[GRAPH_NAME]);
+/* 1: a name of a plan that something else has: a function, an axis, an output, a node in memory. */
+int node_name_taken(const Nodes *n, const char *name);
 Size node_count(const Node *x);
 int node_same_shape(const Node *a, const Node *b);
 

@@ -19,6 +19,9 @@ typedef struct {
 typedef struct {
     int of, route, tile, stages, parts;
     int convolution; /* as convolve.h says */
+    int folded; /* of a convolution, what the kernel folds: PRODUCT_ROWS or PRODUCT_COLUMNS, into `parts`; 0:
+                 * nothing */
+    Fold fold;
     Dtype dtype;
     ProductTensor side[PRODUCT_OPERANDS];
     double alpha, beta;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "generate/convolve.h"
 #include "generate/layout.h"
 
 /* A row of more columns is cut in parts where there are fewer rows than keep a GPU busy (2026-11-29: 132
@@ -496,7 +497,7 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
 {
     Node f = k->nodes->node[node];
     unsigned rows = index_axes(at), over;
-    Index place = *at, to;
+    Index place = *at, to, part;
     Size n_rows = node_count(&f), all = node_count(&k->nodes->node[f.arg[0]]);
     if (f.parts) n_rows = size_over(n_rows, size_number(f.parts));
     if (*at->text || k->inside || is_bound(k, at) || (k->has_folds && rows != k->rows) ||
@@ -507,18 +508,17 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     if (inner >= 0) return want(k, inner);
     int apart = lies_apart(k->nodes, &f);
     const Size columns = size_over(all, n_rows);
-    const int parts = choose_parts(k->nodes, node, n_rows, columns);
-    if (parts > 1)
+    const int own = convolve_parts(k->nodes, node),
+              parts = own ? own : choose_parts(k->nodes, node, n_rows, columns);
+    if (own || parts > 1)
         return want(k, f.pair < 0 ? split(k->nodes, node, parts)
                                   : split_pair(k->nodes, node, parts, columns));
     Size root = node_count(&k->nodes->node[k->root[0].node]);
     if (!is_root(k, node) && is_long(n_rows, size_over(root, n_rows), apart)) return want(k, node);
     k->has_folds = 1;
     k->rows = rows;
-    if (f.parts) { /* the last axis of the place is the part */
-        Index part;
-        if (index_divide(&k->scope, at, size_number(f.parts), &place, &part, err)) return -1;
-    }
+    if (f.parts && index_divide(&k->scope, at, size_number(f.parts), &place, &part, err))
+        return -1; /* the last axis of the place is the part */
     if (fold_place(k, &f, &place, &to, &over, err)) return -1;
     int body = trace(k, f.arg[0], &to, err);
     if (body < 0) return -1;

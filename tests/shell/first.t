@@ -20,6 +20,11 @@ sed '/^.*launch/s/(h_last,/(h_raw,/' chain.cu >raw.cu
 "$BUILD/bin/quern-eval" --task conv_chain --device sim:h100 raw.cu >out 2>&1
 grep -q 'h_raw is a view whose elements do not lie one after another' out
 ok $? "a kernel that takes such a result as one in C order is refused"
+"$BUILD/bin/quern-kernel" --task conv_folds >folds.cu \
+  --schedule '//@ schedule h route=tensor; //@ schedule g route=tensor' &&
+  [ "$(grep -cE 'convolve_fold_(outputs|filters)<[0-9]' folds.cu)" = 2 ] &&
+  "$BUILD/bin/quern-eval" --task conv_folds --device sim:h100 folds.cu >out 2>&1
+ok $? "conv_folds, in its convolutions' kernels: $(sed -n 's/^ *score *//p' out)"
 export QUERN_TASKS=$root/tests/fixtures/products
 while read -r t schedule; do
   "$BUILD/bin/quern-kernel" --task "$t" --schedule "$schedule" >half.cu &&

@@ -80,6 +80,11 @@ static void test_what_several_kernels_need_is_computed_once(void **state)
         /* Few rows, whose elements lie apart by the layout alone, are folded by many blocks. */
         {"k2_38_convtranspose3d_avgpool_clamp_softmax_multiply", "[inner * batch * 33]",
          "stay as they"},
+        /* What is folded of a convolution alone is folded by its kernel: filters, and outputs. */
+        {"k2_36_convtranspose2d_min_sum_gelu_add", "convolve_fold_filters<128, 128, 3>(",
+         "buffer float conv_transpose2d["},
+        {"k2_67_conv2d_gelu_globalavgpool", "convolve_fold_outputs<64, 128, 4>(",
+         "buffer float conv2d["},
         /* The mean and the spread lie in memory before they are split. */
         {"k2_79_conv3d_multiply_instancenorm_clamp_multiply_max", "conv3d_last, ", "stay as they"}};
     (void)state;
