@@ -408,6 +408,25 @@ static int find_tf32(Task *t, Error *err)
     return 0;
 }
 
+/* Sizes that the constraints do not allow are no module's. */
+static void find_own(Task *t)
+{
+    TimedPair timed[TASK_MAX_TIMED];
+    int differs = 0;
+    if (task_timed(t, timed) > 1) return;
+    Workload own = *timed[0].timed;
+    own.note = NULL;
+    own.atol = NULL;
+    for (int i = 0; i < t->n_axes; i++) {
+        if (!t->own_size[i] || t->own_size[i] == own.axis[i]) continue;
+        own.axis[i] = t->own_size[i];
+        differs = 1;
+    }
+    if (!differs || task_allows(t, &own, NULL)) return;
+    t->own = memory_alloc(sizeof *t->own);
+    *t->own = own;
+}
+
 static int parse(Task *t, const char *text, const char *file, Error *err)
 {
     static const char *const fields[] = {
@@ -433,6 +452,7 @@ static int parse(Task *t, const char *text, const char *file, Error *err)
         check_workloads(t, file, err))
         goto out;
     add_digest(t, text);
+    find_own(t);
     rc = 0;
 out:
     json_decref(root);
@@ -506,6 +526,7 @@ void task_free(Task *t)
     free(t->flops);
     free(t->terms);
     free(t->exact);
+    free(t->own);
     free(t);
 }
 

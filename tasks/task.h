@@ -7,7 +7,7 @@
  * task.json:
  *   name, description, op_type, tags [], level 1..3, split "train"|"heldout"
  *   axes       {"rows": {"description": "..."}, ...}; their order is the axis order. "own": the module's
- *              size, where workloads are smaller
+ *              size, where the timed workload is smaller: a device with room for it times it (Task.own)
  *   call       {"x": {"tensor": true}, "scale": 2.0}, optional: the arguments of the exported call, for
  *              packages
  *   inputs     {"x": {"dtype": "float32", "shape": ["rows", "cols"], "draw": "normal"}}
@@ -158,6 +158,10 @@ typedef struct {
         tf32_rtol; /* what that adds without a graph: atol is by the root of `terms` */
     int degree;    /* atol grows as scale^degree when inputs are scaled up (default 1) */
     Workload workloads[TASK_MAX_WORKLOADS];
+    /* "own" by axis; 0: the timed workload has the module's size. */
+    int64_t own_size[TASK_MAX_AXES];
+    /* The timed workload at the module's own sizes, without atol; NULL: it has them, or there are several. */
+    Workload *own;
     char digest[DIGEST_HEX]; /* of task.json, reference.c and the .cu files */
     void *library;           /* the dlopen'ed reference; NULL until task_reference */
     Graph *graph;            /* NULL: reference.c and baseline.cu are given */

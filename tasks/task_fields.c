@@ -61,6 +61,14 @@ int task_choose(const char *text, const char *const *names, int n, const char *w
     return -1;
 }
 
+static int read_own(Task *t, const json_t *axis, const char *where, Error *err)
+{
+    int64_t *own = &t->own_size[t->n_axes];
+    if (!json_object_get(axis, "own")) return 0;
+    if (json_need_int(axis, "own", where, own, err)) return -1;
+    return *own > 0 ? 0 : error_set(err, ERROR_CORRUPT, "%s: own: a size expected", where);
+}
+
 int task_read_axes(Task *t, const json_t *root, const char *file, Error *err)
 {
     json_t *axes = json_need_object(root, "axes", file, err), *axis;
@@ -79,7 +87,8 @@ int task_read_axes(Task *t, const json_t *root, const char *file, Error *err)
             return error_set(err, ERROR_CORRUPT,
                              "%s: an object {\"description\": \"...\"} expected", where);
         if (!json_need_text(axis, "description", where, err)) return -1;
-        if (add_name(t, t->axis_name[t->n_axes], sizeof t->axis_name[0], name, where, err))
+        if (add_name(t, t->axis_name[t->n_axes], sizeof t->axis_name[0], name, where, err) ||
+            read_own(t, axis, where, err))
             return -1;
         t->n_axes++;
     }

@@ -17,7 +17,7 @@
 #include "eval/cuda/modules.h"
 #include "gpu/gpus.h"
 
-enum { PLAN_SHARE = 4, CONTENTS_SHARE = 3, LOCK_S = 600 };
+enum { PLAN_SHARE = 2, CONTENTS_SHARE = 3, LOCK_S = 600 };
 static const uint64_t least_arena = (uint64_t)256 << 20;
 
 /* ---- the timing lock ---- */
@@ -134,7 +134,7 @@ static int open_arena(Device *d, const CudaDriver *cu, Error *err)
                          "least %llu",
                          (unsigned long long)d->arena.limit >> 20,
                          (unsigned long long)least_arena >> 20);
-    /* The limit of one plan; the tensors of two sides take the rest. */
+    d->info.buffers_bytes = d->arena.limit;
     d->info.memory_bytes = d->arena.limit / PLAN_SHARE;
     return space_open(&d->space, cu, d->trusted.executor.device, d->arena.limit, err);
 }
@@ -359,37 +359,37 @@ static void cuda_golden_free(Device *d, DeviceGolden *g)
     leave(d, 0);
 }
 
-static int cuda_fill(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, Error *err)
+/* Does its buffer hold what is expected? */
+static int holds(Device *d, const DeviceExpected *x, Error *err)
 {
-    if (buffers_hold(d, p, g->bytes, err) || enter(d, err)) return -1;
-    return leave(d, trusted_fill(&d->trusted, p, g, from, err));
+    size_t bytes = x->n ? x->n : x->golden->bytes;
+    if (x->dtype >= 0 && __builtin_mul_overflow(x->n, dtype_size((Dtype)x->dtype), &bytes))
+        return error_set(err, ERROR_LIMIT, "%zu elements are too many", x->n);
+    return buffers_hold(d, x->p, bytes, err);
 }
 
-static int cuda_same(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, size_t *first,
-                     Error *err)
+static int cuda_fill(Device *d, const DeviceExpected *x, Error *err)
 {
-    if (buffers_hold(d, p, g->bytes, err) || enter(d, err)) return -1;
-    return leave(d, trusted_same(&d->trusted, p, g, from, first, err));
+    if (holds(d, x, err) || enter(d, err)) return -1;
+    return leave(d, trusted_fill(&d->trusted, x, err));
+}
+
+static int cuda_same(Device *d, const DeviceExpected *x, size_t *first, Error *err)
+{
+    if (holds(d, x, err) || enter(d, err)) return -1;
+    return leave(d, trusted_same(&d->trusted, x, first, err));
 }
 
 static int cuda_compare(Device *d, const DeviceExpected *with, DeviceDifference *out, Error *err)
 {
-    size_t bytes;
-    if (__builtin_mul_overflow(with->n, dtype_size((Dtype)with->dtype), &bytes))
-        return error_set(err, ERROR_LIMIT, "%zu elements are too many", with->n);
-    if (buffers_hold(d, with->p, bytes, err) || enter(d, err)) return -1;
+    if (holds(d, with, err) || enter(d, err)) return -1;
     return leave(d, trusted_compare(&d->trusted, with, out, err));
 }
 
 static int cuda_expect(Device *d, const DeviceExpected *list, int n, int guards, Error *err)
 {
-    for (int i = 0; i < n; i++) {
-        const DeviceExpected *x = &list[i];
-        size_t bytes = x->golden->bytes;
-        if (x->dtype >= 0 && __builtin_mul_overflow(x->n, dtype_size((Dtype)x->dtype), &bytes))
-            return error_set(err, ERROR_LIMIT, "%zu elements are too many", x->n);
-        if (buffers_hold(d, x->p, bytes, err)) return -1;
-    }
+    for (int i = 0; i < n; i++)
+        if (holds(d, &list[i], err)) return -1;
     if (enter(d, err)) return -1;
     return leave(d, guards_expect(d, list, n, guards, err));
 }

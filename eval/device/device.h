@@ -29,7 +29,8 @@ typedef struct {
     int max_threads_per_block;
     size_t max_shared_per_block; /* with opt-in, dynamic + static */
     size_t max_local_per_thread; /* MemoryShares.local */
-    size_t memory_bytes;         /* for buffers */
+    size_t memory_bytes;         /* for the buffers of one plan */
+    size_t buffers_bytes;        /* for all buffers; 0: it is not known */
     size_t contents_bytes;       /* for contents that the harness keeps (DeviceGolden) */
     /* Upper bounds: of the simulated device, or from a GPU's clocks and widths. */
     double dram_bytes_per_s, flops_per_s;
@@ -166,14 +167,17 @@ typedef struct {
     double first_got, first_want, worst_got, worst_want;
 } DeviceDifference;
 
-/* The expected contents of a buffer. */
+/* The expected contents of a buffer. Sizes are in elements; with dtype -1 in bytes. */
 typedef struct {
     DevicePtr p;
-    const DeviceGolden *golden; /* n doubles for n elements of dtype; with dtype -1: its bytes */
-    size_t from;                /* the rotation (see fill), in elements; with dtype -1 in bytes */
+    const DeviceGolden *golden; /* doubles for elements of dtype; with dtype -1: its bytes */
+    size_t from;                /* the rotation (see fill) */
     int dtype;
     size_t n;
     double atol, rtol;
+    /* What repeats, at most what golden has. 0: all of golden, or its first n. Bytes that are rotated or
+     * repeated have `from` and `period` in multiples of 16. */
+    size_t period;
 } DeviceExpected;
 
 /* Writes the bytes [from, from + bytes) of an input to dst. Returns 0 or -1. */
@@ -301,12 +305,11 @@ typedef struct {
     /* Keep the first bytes of a buffer. */
     int (*keep_of)(Device *d, DevicePtr p, size_t bytes, DeviceGolden **out, Error *err);
     void (*free)(Device *d, DeviceGolden *g);
-    /* Copy g to p, rotated: byte i of p is byte (from + i) mod size of g. `from` is a multiple of
-     * 16, and so is the size of g unless `from` is 0. same and compare rotate in the same way. */
-    int (*fill)(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, Error *err);
-    /* Returns 1 when p differs from g, first at byte *first of p. */
-    int (*same)(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, size_t *first,
-                Error *err);
+    /* Copy contents (of dtype -1) to their buffer, rotated and repeated: byte i is byte (from + i) mod
+     * `period` of golden. same, compare and expect rotate and repeat in the same way. */
+    int (*fill)(Device *d, const DeviceExpected *x, Error *err);
+    /* Returns 1 when the buffer differs, first at byte *first of it. */
+    int (*same)(Device *d, const DeviceExpected *x, size_t *first, Error *err);
     /* Compare a buffer with its expected doubles, as task_compare does: |got - want| <= atol +
      * rtol*|want|; a NaN equals only a NaN, an infinity only itself. Returns 1 when an element
      * differs. */

@@ -92,7 +92,8 @@ static int fill(Case *c, const Case *of, Error *err)
     }
     memcpy(c->inputs, of->inputs, sizeof c->inputs);
     memcpy(c->golden_inputs, of->golden_inputs, sizeof c->golden_inputs);
-    memcpy(c->input_bytes, of->input_bytes, sizeof c->input_bytes);
+    for (int i = 0; i < t->n_inputs; i++)
+        c->input_bytes[i] = case_drawn(of, &of->task->inputs[i], of->input_bytes[i]);
     return 0;
 }
 
@@ -142,19 +143,21 @@ static int run(const Machine *m, Task *t, const char *plan, const Case *c, Case 
 /* The inputs that the device keeps, for the case and for the run. */
 static int keep_inputs(const Machine *d, Case *c, Error *err)
 {
-    for (int i = 0; i < c->task->n_inputs && d->ops->golden; i++)
-        if (!c->golden_inputs[i] && d->ops->golden->keep(d->device, c->inputs[i], c->input_bytes[i],
-                                                         &c->golden_inputs[i], err))
+    for (int i = 0; i < c->task->n_inputs && d->ops->golden; i++) {
+        size_t bytes = case_drawn(c, &c->task->inputs[i], c->input_bytes[i]);
+        if (!c->golden_inputs[i] &&
+            d->ops->golden->keep(d->device, c->inputs[i], bytes, &c->golden_inputs[i], err))
             return -1;
+    }
     return 0;
 }
 
 int device_reference(const Machine *d, Case *c, Error *err)
 {
     Task other;
-    if (all_wide(c->task, c->workload, err)) return 1;
+    if (all_wide(c->task, case_part(c), err)) return 1;
     char *plan = narrow(c->task, &other, err);
-    Case own = {.task = &other, .workload = c->workload, .scale = c->scale};
+    Case own = {.task = &other, .workload = case_part(c), .scale = c->scale};
     int rc = !plan || keep_inputs(d, c, err) || fill(&own, c, err)
                  ? -1
                  : run(d, &other, plan, &own, c, err);
@@ -167,7 +170,7 @@ int device_reference(const Machine *d, Case *c, Error *err)
 int device_reference_case(void *of, Case *c)
 {
     Error why;
-    if (!device_reference_needed(c->task, c->workload)) return 1;
+    if (!device_reference_needed(c->task, case_part(c))) return 1;
     int rc = device_reference(of, c, &why);
     if (rc) log_debug("the host computes the reference of %s: %s", c->task->name, why.text);
     return rc;

@@ -38,7 +38,7 @@ static const Workload *measured_at(const Judgement *j)
 {
     TimedPair own[TASK_MAX_TIMED];
     task_timed(j->task, own);
-    return judgement_is_predicted(j) ? own[0].small : own[0].timed;
+    return judgement_is_predicted(j) ? own[0].small : j->pairs[0].timed;
 }
 
 /* The largest difference of an output that is allowed. */

@@ -19,10 +19,13 @@
 enum { BASELINE, CANDIDATE, SIDES };
 enum { STEP_REFILL, STEP_RUN, STEP_COMPARE, STEPS }; /* of a pair, for the log */
 enum {
-    SETS = 4,       /* of inputs and outputs, where they are small */
-    BLOCK_SETS = 2, /* of one block of pairs, and of all pairs where tensors are large */
-    CONTENTS = 2,   /* draws that the sets receive in turn */
+    SETS = 4, /* of inputs and outputs, where they are small */
+    BLOCK_SETS =
+        2,        /* of one block of pairs, and of all pairs where tensors are large; one where the
+                       device has no room for two */
+    CONTENTS = 2, /* draws that the sets receive in turn */
     ORDERS = SIDES * BLOCK_SETS, /* which side runs first, on which set */
+    SHIFTED = 3,                 /* runs of check_shifted at most */
     FIRST_PAIRS = 4,             /* before the interval is looked at, and within any budget */
     MIN_PAIRS = 24,              /* of a candidate that is not clearly slower */
     LONG_PAIRS = 6,              /* the same, where both sides take long_us */
@@ -32,6 +35,7 @@ enum {
 };
 
 static const size_t small_set = (size_t)256 << 20; /* bytes; larger tensors lie at many places */
+static const double filled = 0.9; /* of the room for buffers, beside guard zones and whole pages */
 
 /* Half of the interval, as a share of the ratio, at which sampling stops. A ratio that lies above 1
  * and below small_win needs narrow_win: of many candidates that equal their baseline, some seem to
@@ -106,6 +110,23 @@ static int sets_fit(const PairedTiming *p)
     return bytes <= small_set && bytes <= l->ops->info(l->device)->memory_bytes / SETS;
 }
 
+/* Whether all of another set fits beside set 0. */
+static int two_fit(const PairedTiming *p)
+{
+    const Loaded *l = p->loaded[CANDIDATE];
+    size_t room = l->ops->info(l->device)->buffers_bytes;
+    double bytes = 0;
+    for (int side = BASELINE; side < SIDES; side++) {
+        const Run *r = &p->run[side][0];
+        size_t *sizes =
+            memory_array((size_t)(2 * TASK_MAX_TENSORS + r->all_buffers), sizeof *sizes);
+        int n = run_sizes(r, sizes);
+        for (int i = 0; i < n; i++) bytes += (double)sizes[i];
+        free(sizes);
+    }
+    return !room || BLOCK_SETS * bytes <= filled * (double)room;
+}
+
 static void close_set(PairedTiming *p, int set)
 {
     for (int side = BASELINE; side < SIDES; side++) run_close(&p->run[side][set]);
@@ -128,6 +149,24 @@ static int open_in_one_piece(PairedTiming *p, Fault *f)
     return rc ? rc : open_set(p, 0, f);
 }
 
+static double plan_bytes(const Run *r)
+{
+    double bytes = 0;
+    for (int i = 0; i < r->all_buffers; i++) bytes += (double)r->buffer_bytes[i];
+    return bytes;
+}
+
+/* The tensors and the baseline's buffers have room. A plan whose buffers take more than the baseline's may
+ * leave none. */
+static int refuse_large(const PairedTiming *p, int rc, Fault *f)
+{
+    const Run *own = &p->run[CANDIDATE][0], *other = &p->run[BASELINE][0];
+    if (rc >= 0 || f->error.code != ERROR_LIMIT || plan_bytes(own) <= plan_bytes(other)) return rc;
+    return fault_set(f, OUTCOME_PLAN_ERROR, 0,
+                     "the plan's buffers leave the device no room for the baseline: %.500s",
+                     f->error.text);
+}
+
 static int open_runs(PairedTiming *p)
 {
     Judgement *j = p->judgement;
@@ -140,9 +179,10 @@ static int open_runs(PairedTiming *p)
     p->sets = BLOCK_SETS;
     for (int set = 0; set < p->sets; set++) {
         int rc = open_set(p, set, f);
-        if (rc) return rc;
+        if (rc) return set ? rc : refuse_large(p, rc, f);
         if (set) continue;
         if (sets_fit(p)) p->sets = SETS;
+        if (!two_fit(p)) p->sets = 1;
         if ((rc = open_in_one_piece(p, f))) return rc;
     }
     p->rotations = run_rotations(&p->run[CANDIDATE][0]);
@@ -269,7 +309,7 @@ static int load_both(PairedTiming *p, Fault *f)
 static int refill_sets(PairedTiming *p, int from, Fault *f)
 {
     int swap = (int)random_below(&p->random, CONTENTS);
-    for (int i = 0; i < BLOCK_SETS; i++) {
+    for (int i = 0; i < BLOCK_SETS && i < p->sets; i++) {
         int64_t rotation =
             p->rotations ? (int64_t)random_below(&p->random, (uint64_t)p->rotations) : 0;
         for (int side = CANDIDATE; side >= BASELINE; side--)
@@ -296,7 +336,7 @@ static int take_pair(PairedTiming *p, double us[SIDES], Fault *f)
 {
     int block = p->n_ordered / ORDERS, from = block * BLOCK_SETS % p->sets;
     int order = next_order(p), first = p->runs ? order % SIDES : BASELINE;
-    int set = from + order / SIDES;
+    int set = (from + order / SIDES) % p->sets;
     double since = clock_seconds();
     p->phase = random_uniform(&p->random);
     int rc = refill_sets(p, from, f);
@@ -586,6 +626,43 @@ static int refuse_replay(const PairedTiming *p, double best, double low, Fault *
         low, best, p->run[CANDIDATE][0].where);
 }
 
+/* One run of each side on contents of which no two positions are equal. */
+static int time_shifted(PairedTiming *p, const Case *c, double us[SIDES], Fault *f)
+{
+    int first = (int)random_below(&p->random, SIDES), rc = load_both(p, f);
+    for (int side = CANDIDATE; side >= BASELINE; side--)
+        if (run_refill_shifted(&p->run[side][0], c, &f->error)) return -1;
+    p->phase = random_uniform(&p->random);
+    for (int i = 0; i < SIDES && !rc; i++) {
+        int side = i ? !first : first;
+        if (poison_set(p, 0, &f->error)) return -1;
+        rc = clock_run(p, side, 0, &us[side], f);
+    }
+    return rc ? rc : run_inspect(&p->run[CANDIDATE][0], f);
+}
+
+/* Where contents repeat, a candidate could compute those of one period and copy them. It is as fast where no
+ * two positions are equal. */
+static int check_shifted(PairedTiming *p)
+{
+    Judgement *j = p->judgement;
+    const DeviceTiming launches = {.baseline_launches = p->run[BASELINE][0].n_launches,
+                                   .candidate_launches = p->run[CANDIDATE][0].n_launches};
+    double best = 0, us[SIDES];
+    const Case *c;
+    for (int i = 0; i < SHIFTED && best < j->verdict.low; i++) {
+        int rc = checks_unseen(j, j->timed, p->opt->seed, 0, &c);
+        if (rc || !c->part) return rc;
+        if ((rc = time_shifted(p, c, us, &j->fault))) return rc;
+        best = fmax(best, paired_fastest(&launches, us[BASELINE], us[CANDIDATE]));
+    }
+    if (best >= j->verdict.low) return 0;
+    return fault_cheat(&j->fault, "input_dispatch",
+                       "%.3f times as fast as the baseline where the rows of inputs come again, at "
+                       "most %.3f times where no two are equal (%s)",
+                       j->verdict.low, best, p->run[CANDIDATE][0].where);
+}
+
 /* All outputs must be right, and on one of the inputs the ratio must be nearly that of the verdict: when it
  * is, the others need no baseline beside them. */
 static int run_unseen(PairedTiming *p)
@@ -602,7 +679,8 @@ static int run_unseen(PairedTiming *p)
         best = fmax(best, fast);
         if (!rc) verdict_pass(&j->verdict, "%s", p->run[CANDIDATE][0].where);
     }
-    return rc ? rc : refuse_replay(p, best, j->verdict.low, &j->fault);
+    if (!rc) rc = refuse_replay(p, best, j->verdict.low, &j->fault);
+    return rc ? rc : check_shifted(p);
 }
 
 /* Time a win again on contents of its second seed. The lower interval stays in the verdict. */

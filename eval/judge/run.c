@@ -12,6 +12,7 @@
 
 enum {
     ROTATION_BYTES = 16, /* contents are rotated by multiples of this (DeviceGoldenOps.fill) */
+    SHIFT = 16,          /* bytes by which shifted contents repeat early */
     COMPARED = 1 << 16   /* bytes of an input that are read back at a time: they stay in a cache */
 };
 
@@ -101,22 +102,28 @@ static size_t rotated_elements(const Run *r, const TaskTensor *x, size_t n)
 int64_t run_rotations(const Run *r)
 {
     const Task *t = r->loaded->task;
+    const Case *c = r->test;
     if (t->rotates < 0 || !r->loaded->ops->golden) return 0;
     for (int i = 0; i < t->n_inputs; i++)
-        if (r->test->input_bytes[i] % ROTATION_BYTES) return 0;
+        if (case_drawn(c, &t->inputs[i], c->input_bytes[i]) % ROTATION_BYTES) return 0;
     for (int i = 0; i < t->n_outputs; i++)
-        if (r->test->output_bytes[i] % ROTATION_BYTES) return 0;
-    return r->test->workload->axis[t->rotates] / rotation_step(r);
+        if (case_drawn(c, &t->outputs[i], c->output_bytes[i]) % ROTATION_BYTES) return 0;
+    return case_part(c)->axis[t->rotates] / rotation_step(r);
 }
 
-static int fill_input(Run *r, int i, Error *err)
+/* The contents of an input that the device keeps. */
+static DeviceExpected input_of(const Run *r, int i)
 {
-    const Loaded *l = r->loaded;
-    const TaskTensor *x = &l->task->inputs[i];
-    size_t size = dtype_size(x->dtype),
-           from = rotated_elements(r, x, r->test->input_bytes[i] / size) * size;
-    return l->ops->golden->fill(l->device, r->memory.inputs[i], r->test->golden_inputs[i], from,
-                                err);
+    const Case *c = r->test;
+    const TaskTensor *x = &r->loaded->task->inputs[i];
+    size_t n = c->input_bytes[i], size = dtype_size(x->dtype), period = case_drawn(c, x, n);
+    if (r->shifted && period < n && period > SHIFT) period -= SHIFT;
+    return (DeviceExpected){.p = r->memory.inputs[i],
+                            .golden = c->golden_inputs[i],
+                            .from = rotated_elements(r, x, n / size) * size,
+                            .dtype = -1,
+                            .n = n,
+                            .period = period};
 }
 
 static int write_inputs(Run *r, int protect, Error *err)
@@ -130,7 +137,8 @@ static int write_inputs(Run *r, int protect, Error *err)
             continue;
         }
         if (l->ops->protect(l->device, p, 0, err)) return -1;
-        if (c->golden_inputs[i] ? fill_input(r, i, err)
+        const DeviceExpected x = input_of(r, i);
+        if (c->golden_inputs[i] ? l->ops->golden->fill(l->device, &x, err)
                                 : l->ops->write(l->device, p, c->inputs[i], c->input_bytes[i], err))
             return -1;
         if (protect && l->ops->protect(l->device, p, 1, err)) return -1;
@@ -230,9 +238,19 @@ int run_sizes(const Run *r, size_t *bytes)
     return n;
 }
 
+int run_refill_shifted(Run *r, const Case *c, Error *err)
+{
+    r->test = c;
+    describe(r);
+    r->rotation = 0;
+    r->shifted = 1;
+    return r->borrowed ? 0 : write_inputs(r, 1, err);
+}
+
 int run_refill(Run *r, const Case *c, int64_t rotation, Error *err)
 {
     r->test = c;
+    r->shifted = 0;
     describe(r);
     r->rotation = rotation ? rotation * rotation_step(r) : 0;
     return r->borrowed ? 0 : write_inputs(r, 1, err);
@@ -245,11 +263,9 @@ static int input_changed(Run *r, int input, size_t *at, Error *err)
 {
     const Loaded *l = r->loaded;
     const Case *c = r->test;
-    const TaskTensor *x = &l->task->inputs[input];
-    size_t n = c->input_bytes[input], size = dtype_size(x->dtype);
-    if (c->golden_inputs[input])
-        return l->ops->golden->same(l->device, r->memory.inputs[input], c->golden_inputs[input],
-                                    rotated_elements(r, x, n / size) * size, at, err);
+    const DeviceExpected x = input_of(r, input);
+    size_t n = c->input_bytes[input];
+    if (c->golden_inputs[input]) return l->ops->golden->same(l->device, &x, at, err);
     unsigned char now[COMPARED];
     const unsigned char *was = c->inputs[input];
     for (size_t from = 0; from < n; from += COMPARED) {
@@ -371,7 +387,7 @@ static int look_again(const Run *r, int output, const TaskDifference *d, Error *
                              .by = r->test->tolerance[output],
                              .n = n,
                              .from = rotated_elements(r, x, n),
-                             .all = n};
+                             .all = case_drawn(r->test, x, n)};
     int rc = r->test->lazy ? 0 : second_look(&look, d, err);
     return rc < 0 ? -1 : !rc;
 }
@@ -418,7 +434,8 @@ static DeviceExpected expected_of(const Run *r, int output)
                             (int)x->dtype,
                             elements,
                             c->tolerance[output].atol,
-                            c->tolerance[output].rtol};
+                            c->tolerance[output].rtol,
+                            case_drawn(c, x, elements)};
 }
 
 static int compare_on_device(Run *r, int output, Fault *f)
@@ -494,14 +511,8 @@ int run_matches(const Run *r, Error *err)
         list[count++] = expected_of(r, i);
     }
     for (int i = 0; i < r->n_inputs; i++) {
-        const TaskTensor *x = &l->task->inputs[i];
-        size_t size = dtype_size(x->dtype);
         if (!c->golden_inputs[i]) return 1;
-        list[count++] =
-            (DeviceExpected){.p = r->memory.inputs[i],
-                             .golden = c->golden_inputs[i],
-                             .dtype = -1,
-                             .from = rotated_elements(r, x, c->input_bytes[i] / size) * size};
+        list[count++] = input_of(r, i);
     }
     return l->ops->golden->expect(l->device, list, count, 1, err);
 }

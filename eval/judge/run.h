@@ -14,6 +14,7 @@ typedef struct {
     Loaded *loaded;
     const Case *test;
     int64_t rotation; /* positions by which the test's contents are rotated along Task.rotates */
+    int shifted;      /* run_refill_shifted */
     char where[200];  /* "check rows=7 cols=33, input scale 8" */
     PlanMemory memory;
     /* Allocated so far. The buffers are those of the plan, then the slots of its op lines. */
@@ -40,6 +41,9 @@ int run_sizes(const Run *r, size_t *bytes);
 /* Give the run another case of the same workload, at the same addresses. rotation: 0, or less than
  * run_rotations. A run that borrows its inputs only notes the case: the owner is filled. */
 int run_refill(Run *r, const Case *c, int64_t rotation, Error *err);
+/* The same, but contents that repeat (Case.part) do so a few bytes early, so that no two positions are equal.
+ * Nothing is known of the outputs then. */
+int run_refill_shifted(Run *r, const Case *c, Error *err);
 /* How many rotations give different contents for which the expected outputs follow by rotation,
  * without another run of the reference. 0 when the task has no such axis, or the device does not
  * keep contents. */

@@ -9,6 +9,8 @@
 void workloads_begin(Judgement *j)
 {
     j->n_pairs = task_timed(j->task, j->pairs);
+    if (j->task->own && !judgement_is_predicted(j) && cases_take_own(j->evaluator->cases, j->task))
+        j->pairs[0].timed = j->task->own;
     j->verdict.n_rows = 0;
     free(j->first_timing);
     j->first_timing = NULL;

@@ -5,8 +5,8 @@
  *   axes         at most TASK_MAX_AXES stay; of more, those of the smallest sizes become numbers
  *   workloads    check: small, odd, prime and one, where the axes allow it. time: the module's own
  *                sizes, or smaller ones where the tensors would take more than DERIVE_TIME_BYTES, with
- *                a sentence in the workload's "note"; or the shapes that the draft asks for, the
- *                largest first. sim, for each of these: at most DERIVE_SIM_WORK
+ *                a sentence in the workload's "note", and "own" in the axes (Task.own); or the shapes
+ *                that the draft asks for, the largest first. sim, for each of these: at most DERIVE_SIM_WORK
  *   draws        of inputs without draw: integers in the range that the operators index, positive
  *                under log, sqrt, a power or as a divisor, else normal
  *   tolerance    DERIVE_MARGIN times the worst error of honest variants of the graph (honest.h)

@@ -83,7 +83,7 @@ static char *place_of(const Derivation *v, const char *axis)
     return buffer_detach(&b);
 }
 
-/* "own" is the module's size where no workload is so large. */
+/* "own" is the module's size where the timed workload is not so large. */
 static void put_axes(Buffer *b, const Derivation *v, const Description *d)
 {
     buffer_puts(b, "  \"axes\": {");
@@ -94,7 +94,8 @@ static void put_axes(Buffer *b, const Derivation *v, const Description *d)
         json_t *o = json_pack("{s:s}", "description", place);
         int64_t largest = 0;
         for (int w = 0; w < d->n; w++)
-            if (d->at[w].sizes.at[i] > largest) largest = d->at[w].sizes.at[i];
+            if (d->at[w].role == ROLE_TIME && d->at[w].sizes.at[i] > largest)
+                largest = d->at[w].sizes.at[i];
         if (a->size > largest) json_object_set_new(o, "own", json_integer(a->size));
         put_value(b, o);
         free(place);

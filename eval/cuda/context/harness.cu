@@ -123,9 +123,18 @@ __device__ u64 warp_min(u64 v)
     return v;
 }
 
-/* Compare n elements with want, read from element `from` on, cyclically. */
-extern "C" __global__ void harness_compare(const void *got, const double *want, u64 from, int dtype,
-                                           u64 n, double atol, double rtol, Difference *out)
+/* Element i of what has `period` elements and is read from element `from` on, cyclically. */
+__device__ inline u64 turned(u64 i, u64 from, u64 period)
+{
+    u64 j = i + from;
+    if (j < period) return j;
+    return j - period < period ? j - period : j % period;
+}
+
+/* Compare n elements with the `period` ones of want, read from element `from` on, cyclically. */
+extern "C" __global__ void harness_compare(const void *got, const double *want, u64 from,
+                                           u64 period, int dtype, u64 n, double atol, double rtol,
+                                           Difference *out)
 {
     u64 wrong = 0;
     u64 unwritten = 0;
@@ -136,7 +145,7 @@ extern "C" __global__ void harness_compare(const void *got, const double *want, 
          i += (u64)gridDim.x * blockDim.x) {
         bool poison;
         double x = element(got, dtype, i, &poison);
-        double y = want[i + from < n ? i + from : i + from - n];
+        double y = want[turned(i, from, period)];
         double limit = __dadd_rn(atol, __dmul_rn(rtol, fabs(y)));
         if (poison) {
             unwritten++;
@@ -162,24 +171,24 @@ extern "C" __global__ void harness_compare(const void *got, const double *want, 
     atomicMin(&out->worst, worst);
 }
 
-/* The least offset at which two byte ranges differ; both start at a multiple of 16. b is read from
- * byte `from` on, cyclically. */
+/* The least offset at which two byte ranges differ; both start at a multiple of 16. b has `period` bytes
+ * and is read from byte `from` on, cyclically. */
 extern "C" __global__ void harness_same(const unsigned char *a, const unsigned char *b, u64 from,
-                                        u64 bytes, u64 *first)
+                                        u64 period, u64 bytes, u64 *first)
 {
     u64 least = ~0ull;
     u64 words = bytes / 16;
     u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     for (u64 i = thread; i < words; i += (u64)gridDim.x * blockDim.x) {
         uint4 x = ((const uint4 *)a)[i];
-        u64 j = i * 16 + from < bytes ? i * 16 + from : i * 16 + from - bytes;
+        u64 j = turned(i * 16, from, period);
         uint4 y = *(const uint4 *)(b + j);
         if (x.x == y.x && x.y == y.y && x.z == y.z && x.w == y.w) continue;
         for (u64 k = 0; k < 16; k++)
             if (a[i * 16 + k] != b[j + k] && i * 16 + k < least) least = i * 16 + k;
     }
     u64 last = words * 16 + thread;
-    if (last < bytes && a[last] != b[last] && last < least) least = last;
+    if (last < bytes && a[last] != b[turned(last, from, period)] && last < least) least = last;
     least = warp_min(least);
     if (threadIdx.x % 32 == 0 && least != ~0ull) atomicMin(first, least);
 }

@@ -266,42 +266,55 @@ void trusted_golden_free(Trusted *t, DeviceGolden *g)
     free(g);
 }
 
-static int check_rotation(const DeviceGolden *g, size_t from, Error *err)
+/* The bytes, or elements, of a buffer, and what of golden repeats in it. */
+typedef struct {
+    unsigned long long n, from, period;
+} Spread;
+
+static int spread_of(const DeviceExpected *x, Spread *s, Error *err)
 {
-    if (!from || (from < g->bytes && from % 16 == 0 && g->bytes % 16 == 0)) return 0;
-    return error_set(err, ERROR_INVALID, "contents of %zu bytes cannot be rotated by %zu", g->bytes,
-                     from);
+    size_t unit = x->dtype < 0 ? 1 : sizeof(double), have = x->golden->bytes / unit;
+    s->n = x->n || x->dtype >= 0 ? x->n : have;
+    s->from = x->from;
+    s->period = x->period ? x->period : s->n;
+    int words = x->dtype >= 0 || (!s->from && s->period >= s->n) ||
+                (s->from % 16 == 0 && s->period % 16 == 0);
+    if (s->n <= UINT32_MAX || x->dtype < 0)
+        if (s->period <= have && (!s->from || s->from < s->period) && words) return 0;
+    return error_set(err, ERROR_INVALID,
+                     "%zu %s cannot be those of %zu kept ones from %zu on, of which %zu repeat",
+                     (size_t)s->n, x->dtype < 0 ? "bytes" : "elements", have, x->from, x->period);
 }
 
-int trusted_fill(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, Error *err)
+int trusted_fill(Trusted *t, const DeviceExpected *x, Error *err)
 {
     const CudaDriver *cu = t->executor.cu;
-    if (check_rotation(g, from, err)) return -1;
-    if (!g->bytes) return 0;
-    CuResult r = cu->copy_on_device(p, g->p + from, g->bytes - from, t->executor.stream);
-    if (from && r == CU_OK)
-        r = cu->copy_on_device(p + g->bytes - from, g->p, from, t->executor.stream);
+    CuResult r = CU_OK;
+    Spread s;
+    if (spread_of(x, &s, err)) return -1;
+    for (size_t at = 0, n; at < s.n && r == CU_OK; at += n) {
+        size_t start = (s.from + at) % s.period;
+        n = s.period - start < s.n - at ? s.period - start : s.n - at;
+        r = cu->copy_on_device(x->p + at, x->golden->p + start, n, t->executor.stream);
+    }
     return queued(t, r, "a copy on the device", err);
 }
 
-/* Compare the bytes of p with those of g. The least offset at which they differ goes to `result`;
- * all ones: none. */
-static int launch_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, CuPtr result,
-                       Error *err)
+/* Compare bytes. The least offset at which they differ goes to `result`; all ones: none. */
+static int launch_same(Trusted *t, const DeviceExpected *x, CuPtr result, Error *err)
 {
-    unsigned long long bytes = g->bytes, start = from;
-    CuPtr a = p, b = g->p;
-    void *params[] = {&a, &b, &start, &bytes, &result};
-    return check_rotation(g, from, err)
-               ? -1
-               : launch(t, HARNESS_SAME, blocks_for(t, g->bytes / 16), 1, params, err);
+    Spread s;
+    CuPtr a = x->p, b = x->golden->p;
+    void *params[] = {&a, &b, &s.from, &s.period, &s.n, &result};
+    return spread_of(x, &s, err) ? -1
+                                 : launch(t, HARNESS_SAME, blocks_for(t, s.n / 16), 1, params, err);
 }
 
-int trusted_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, size_t *first, Error *err)
+int trusted_same(Trusted *t, const DeviceExpected *x, size_t *first, Error *err)
 {
     unsigned long long found;
     if (begin_result(t, &none, sizeof none, err) ||
-        launch_same(t, p, g, from, t->results + AT_RESULT, err) ||
+        launch_same(t, x, t->results + AT_RESULT, err) ||
         end_result(t, AT_RESULT, sizeof found, err))
         return -1;
     memcpy(&found, t->host + AT_RESULT, sizeof found);
@@ -312,17 +325,13 @@ int trusted_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, size_t
 
 static int launch_compare(Trusted *t, const DeviceExpected *x, CuPtr result, Error *err)
 {
-    unsigned long long count = x->n, start = x->from;
+    Spread s;
     CuPtr got = x->p, want = x->golden->p;
     int dtype = x->dtype;
     double atol = x->atol, rtol = x->rtol;
-    void *params[] = {&got, &want, &start, &dtype, &count, &atol, &rtol, &result};
-    if (x->n > UINT32_MAX || x->n * sizeof(double) > x->golden->bytes ||
-        (x->from && x->from >= x->n))
-        return error_set(err, ERROR_INVALID,
-                         "%zu elements cannot be compared with %zu expected bytes", x->n,
-                         x->golden->bytes);
-    return launch(t, HARNESS_COMPARE, blocks_for(t, x->n), 1, params, err);
+    void *params[] = {&got, &want, &s.from, &s.period, &dtype, &s.n, &atol, &rtol, &result};
+    return spread_of(x, &s, err) ? -1
+                                 : launch(t, HARNESS_COMPARE, blocks_for(t, s.n), 1, params, err);
 }
 
 /* Read element i and its expected value. */
@@ -331,7 +340,8 @@ static int read_element(Trusted *t, const DeviceExpected *x, uint64_t i, double 
 {
     unsigned char bytes[8];
     size_t size = dtype_size((Dtype)x->dtype);
-    CuPtr expected = x->golden->p + (i + x->from) % x->n * sizeof *want;
+    size_t period = x->period ? x->period : x->n;
+    CuPtr expected = x->golden->p + (i + x->from) % period * sizeof *want;
     if (trusted_read(t, x->p + i * size, bytes, size, err) ||
         trusted_read(t, expected, want, sizeof *want, err))
         return -1;
@@ -462,7 +472,7 @@ static int expect_some(Trusted *t, const DeviceExpected *list, int n, Error *err
         return -1;
     for (int i = 0; i < n; i++) {
         CuPtr slot = t->results + AT_RESULT + (CuPtr)i * SLOT_BYTES;
-        if (list[i].dtype < 0 ? launch_same(t, list[i].p, list[i].golden, list[i].from, slot, err)
+        if (list[i].dtype < 0 ? launch_same(t, &list[i], slot, err)
                               : launch_compare(t, &list[i], slot, err))
             return -1;
     }

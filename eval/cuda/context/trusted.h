@@ -47,10 +47,9 @@ int trusted_golden(Trusted *t, const void *src, size_t bytes, DeviceGolden **out
 /* The same, of what a buffer holds. */
 int trusted_golden_of(Trusted *t, CuPtr p, size_t bytes, DeviceGolden **out, Error *err);
 void trusted_golden_free(Trusted *t, DeviceGolden *g);
-/* `from` rotates the contents: see DeviceGoldenOps.fill. */
-int trusted_fill(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, Error *err);
-int trusted_same(Trusted *t, CuPtr p, const DeviceGolden *g, size_t from, size_t *first,
-                 Error *err);
+/* Contents are rotated and repeated: see DeviceGoldenOps.fill. */
+int trusted_fill(Trusted *t, const DeviceExpected *x, Error *err);
+int trusted_same(Trusted *t, const DeviceExpected *x, size_t *first, Error *err);
 int trusted_compare(Trusted *t, const DeviceExpected *with, DeviceDifference *out, Error *err);
 /* Compare all, and with zones check every guard zone, in one wait. Returns 1 when something
  * differs. */

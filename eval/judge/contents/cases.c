@@ -1,6 +1,7 @@
 /* The cache of cases. The least recently used case is dropped first, but never the last three. */
 #include "eval/judge/contents/cases.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/random.h"
 #include "eval/judge/contents/drawn_sizes.h"
 #include "eval/judge/contents/drawn_tolerance.h"
+#include "eval/judge/contents/own_sizes.h"
 #include "eval/judge/contents/shortened.h"
 #include "eval/judge/contents/timed_contents.h"
 #include "tasks/derive/element_limits.h"
@@ -40,6 +42,13 @@ typedef struct {
     DrawnSizes *sizes;
 } TaskSizes;
 
+/* The part does not move. */
+typedef struct {
+    const Task *task;
+    OwnSizes sizes;
+    int fit;
+} TaskOwn;
+
 /* Sizes that the plan of some candidate needs. */
 typedef struct {
     const Task *task;
@@ -64,6 +73,8 @@ struct Cases {
     int n_shortened;
     TaskSizes *drawn; /* one a task */
     int n_drawn;
+    TaskOwn **own; /* one a task */
+    int n_own;
     OtherSizes **others;
     int n_others, next_other;
     Loosened *loosened;
@@ -106,15 +117,16 @@ static int case_upload(const Cases *cases, Case *c, Error *err)
 {
     const Task *t = c->task;
     for (int i = 0; i < t->n_inputs; i++) {
+        size_t bytes = case_drawn(c, &t->inputs[i], c->input_bytes[i]);
         if (!c->golden_inputs[i] &&
-            cases->ops->golden->keep(cases->device, c->inputs[i], c->input_bytes[i],
-                                     &c->golden_inputs[i], err))
+            cases->ops->golden->keep(cases->device, c->inputs[i], bytes, &c->golden_inputs[i], err))
             return -1;
         free(c->inputs[i]);
         c->inputs[i] = NULL;
     }
     for (int i = 0; i < t->n_outputs; i++) {
         size_t bytes = c->output_bytes[i] / dtype_size(t->outputs[i].dtype) * sizeof(double);
+        bytes = case_drawn(c, &t->outputs[i], bytes);
         if (c->limits[i]) continue;
         if (!c->golden_expected[i] && cases->ops->golden->keep(cases->device, c->expected[i], bytes,
                                                                &c->golden_expected[i], err))
@@ -135,10 +147,12 @@ void cases_free(Cases *c)
         free(c->shortened[i]);
     }
     for (int i = 0; i < c->n_drawn; i++) drawn_sizes_free(c->drawn[i].sizes);
+    for (int i = 0; i < c->n_own; i++) free(c->own[i]);
     for (int i = 0; i < c->n_others; i++) free(c->others[i]);
     for (int i = 0; i < c->n_loosened; i++) free(c->loosened[i].by);
     free(c->loosened);
     judged_free(c->judged);
+    free(c->own);
     free(c->others);
     free(c->drawn);
     free(c->shortened);
@@ -158,7 +172,18 @@ void *cases_tensor(size_t n, size_t size)
 
 TaskCase case_of(const Case *c)
 {
-    return (TaskCase){c->task, c->workload, c->variant, c->seed, c->scale};
+    return (TaskCase){c->task, case_part(c), c->variant, c->seed, c->scale};
+}
+
+const Workload *case_part(const Case *c)
+{
+    return c->part ? c->part : c->workload;
+}
+
+size_t case_drawn(const Case *c, const TaskTensor *x, size_t n)
+{
+    if (!c->part || !own_sizes_repeat(c->task, c->repeats, x)) return n;
+    return n / (size_t)c->workload->axis[c->repeats] * (size_t)c->part->axis[c->repeats];
 }
 
 TaskComparison case_comparison(const Case *c, int output)
@@ -174,6 +199,7 @@ static int draw_inputs(Case *c, size_t *total, Error *err)
         size_t n, size = dtype_size(t->inputs[i].dtype);
         if (task_elements(t, c->workload, &t->inputs[i], &n, err)) return -1;
         c->input_bytes[i] = n * size;
+        n = case_drawn(c, &t->inputs[i], n);
         c->inputs[i] = cases_tensor(n, size);
         if (task_draw(&of, i, c->inputs[i], err)) return -1;
         *total += n * size;
@@ -208,12 +234,12 @@ static int reference(const Cases *owner, Case *c, Task *t, Error *err)
     forget_expected(owner, c);
     for (int i = 0; i < t->n_inputs; i++) {
         Dtype dtype = t->inputs[i].dtype;
-        size_t n = c->input_bytes[i] / dtype_size(dtype);
+        size_t n = case_drawn(c, &t->inputs[i], c->input_bytes[i] / dtype_size(dtype));
         in[i] = wide[i] = cases_tensor(n, sizeof **wide);
         dtype_to_double(dtype, c->inputs[i], wide[i], n);
     }
-    int rc = task_reference(t, c->workload, in, c->expected, err);
-    if (!rc) rc = find_limits(c, in, err);
+    int rc = task_reference(t, case_part(c), in, c->expected, err);
+    if (!rc && !c->part) rc = find_limits(c, in, err);
     for (int i = 0; i < t->n_inputs; i++) free(wide[i]);
     return rc;
 }
@@ -253,10 +279,12 @@ void cases_loosen(Cases *c, const Task *t, const double *by)
 /* Measure the tolerances of a case, and whether it is usable. */
 static int measure(const Cases *owner, Case *c, Error *err)
 {
-    const TaskCase of = case_of(c);
+    TaskCase of = case_of(c);
+    if (c->grown > 0) of.workload = task_workload(c->task, ROLE_TIME);
     for (int i = 0; i < c->task->n_outputs; i++) {
         int usable;
         if (judged_tolerance(owner->judged, &of, i, &c->tolerance[i], &usable, err)) return -1;
+        if (c->grown > 0) c->tolerance[i].atol *= c->grown;
         c->usable &= usable;
         c->tolerance[i].elements = c->limits[i];
     }
@@ -274,10 +302,11 @@ static int case_fill(const Cases *owner, Case *c, Task *t, size_t *total, Error 
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         size_t n;
         if ((rc = task_elements(t, c->workload, &t->outputs[i], &n, err))) break;
-        c->expected[i] = cases_tensor(n, sizeof(double));
         c->output_bytes[i] = n * dtype_size(t->outputs[i].dtype);
+        n = case_drawn(c, &t->outputs[i], n);
+        c->expected[i] = cases_tensor(n, sizeof(double));
         *total += n * sizeof(double);
-        if (!drawn_tolerance(owner->judged, &of, i, &c->tolerance[i])) c->lenient = 1;
+        if (!c->grown && !drawn_tolerance(owner->judged, &of, i, &c->tolerance[i])) c->lenient = 1;
     }
     return rc || c->lenient ? rc : measure(owner, c, err);
 }
@@ -337,12 +366,38 @@ static Slot *find(Cases *c, const Task *t, const Workload *w, Variant v, uint64_
     return NULL;
 }
 
+static const TaskOwn *own_of(Cases *c, Task *t)
+{
+    for (int i = 0; i < c->n_own; i++)
+        if (c->own[i]->task == t) return c->own[i];
+    c->own = memory_grow(c->own, (size_t)++c->n_own, sizeof(TaskOwn *));
+    TaskOwn *o = c->own[c->n_own - 1] = memory_alloc(sizeof *o);
+    *o = (TaskOwn){.task = t};
+    o->fit = !own_sizes_find(t, &o->sizes) && own_sizes_fit(&o->sizes, c->ops->info(c->device));
+    return o;
+}
+
+int cases_take_own(Cases *c, Task *t)
+{
+    return t->own && t->graph && c->ops && own_of(c, t)->fit;
+}
+
+static void take_part(Cases *c, Task *t, Case *k)
+{
+    if (k->workload != t->own || !cases_take_own(c, t)) return;
+    const OwnSizes *own = &own_of(c, t)->sizes;
+    k->repeats = own->axis;
+    k->grown = own->grown;
+    if (own->axis >= 0) k->part = &own->part;
+}
+
 /* The slot is valid until the next draw. */
 static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
                   Error *err)
 {
     Case *k = memory_alloc(sizeof *k);
     *k = (Case){.task = t, .workload = w, .variant = v, .seed = seed, .scale = scale};
+    take_part(c, t, k);
     size_t bytes;
     int rc = case_fill(c, k, t, &bytes, err);
     if (!rc) make_room(c, bytes); /* the reference may take it */

@@ -10,6 +10,11 @@
 typedef struct {
     const Task *task;
     const Workload *workload;
+    /* Of the module's own sizes: contents are those of part, and repeat along an axis (own_sizes.h).
+     * NULL: contents are of the workload. */
+    const Workload *part;
+    int repeats;  /* the axis */
+    double grown; /* of own sizes: OwnSizes.grown; 0 of others */
     uint64_t seed;
     Variant variant;
     double scale; /* factor of drawn inputs; 1 for the other variants */
@@ -62,6 +67,9 @@ struct TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t
 struct TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uint64_t seed,
                                        Error *err);
 
+/* Whether the device times the task at its module's own sizes (own_sizes.h). */
+int cases_take_own(Cases *c, Task *t);
+
 /* The timed workload made short (shortened.h) along number `which` of its axes, by the seed of its
  * contents. It stays valid until the next call for the same task with another seed. NULL: it cannot
  * be. */
@@ -81,6 +89,10 @@ void *cases_tensor(size_t n, size_t size);
 
 /* The draw of the case's inputs, and the comparison of one of its outputs. */
 TaskCase case_of(const Case *c);
+/* The workload of the contents. */
+const Workload *case_part(const Case *c);
+/* Of n bytes or elements of a tensor: those of the contents, which repeat. */
+size_t case_drawn(const Case *c, const TaskTensor *x, size_t n);
 TaskComparison case_comparison(const Case *c, int output);
 
 /* "check rows=7 cols=33, input scale 8" or "check rows=7 cols=33, needles" */

@@ -174,7 +174,7 @@ static void expect_all(DevicePtr p, DeviceGolden *bytes)
     ok(ops->golden->keep(d, ones, sizeof ones, &g, &err));
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
     for (int i = 0; i < N; i++) ok(ops->write(d, y + (DevicePtr)i * 4, &one, 4, &err));
-    ok(ops->golden->fill(d, p, bytes, 32, &err));
+    ok(ops->golden->fill(d, &(DeviceExpected){p, bytes, 32, -1}, &err));
     for (int i = 0; i < MANY; i++)
         list[i] = i % 2 ? (DeviceExpected){p, bytes, 32, -1, 0, 0, 0}
                         : (DeviceExpected){y, g, (size_t)i % 5, 0, N, 0, 0};
@@ -206,6 +206,42 @@ static void expect_all(DevicePtr p, DeviceGolden *bytes)
     ops->golden->free(d, g);
 }
 
+/* 80 of the 96 kept bytes fill 200 ones from byte 32 on, and so do doubles a buffer of floats. */
+static void repeated(DeviceGolden *g)
+{
+    enum { BYTES = 200, PERIOD = 80, FEW = 5 };
+    unsigned char got[BYTES];
+    double three[] = {0, 1, 2};
+    float five[] = {1, 2, 0, 1, 2}, wrong = 7;
+    DevicePtr p, y;
+    DeviceGolden *numbers;
+    DeviceDifference differs;
+    size_t first = 0;
+    ok(ops->alloc(d, BYTES, "input x", &p, &err));
+    ok(ops->alloc(d, sizeof five, "output y", &y, &err));
+    ok(ops->golden->keep(d, three, sizeof three, &numbers, &err));
+    const DeviceExpected list[] = {{p, g, 32, -1, BYTES, .period = PERIOD},
+                                   {y, numbers, 1, 0, FEW, .period = 3}};
+    ok(ops->golden->fill(d, &list[0], &err));
+    ok(ops->write(d, y, five, sizeof five, &err));
+    ok(ops->read(d, p, got, BYTES, &err));
+    for (size_t i = 0; i < BYTES; i++) assert_int_equal(got[i], (i + 32) % PERIOD);
+    assert_int_equal(ops->golden->expect(d, list, 2, 1, &err), 0);
+    ok(ops->write(d, p + 190, &wrong, 1, &err));
+    assert_int_equal(ops->golden->same(d, &list[0], &first, &err), 1);
+    assert_int_equal(first, 190);
+    ok(ops->write(d, y + 16, &wrong, sizeof wrong, &err));
+    assert_int_equal(ops->golden->compare(d, &list[1], &differs, &err), 1);
+    assert_int_equal(differs.first, 4);
+    assert_true(differs.first_want == 2);
+    const DeviceExpected more = {p, g, 0, -1, BYTES}, odd = {p, g, 0, -1, BYTES, .period = 40};
+    assert_int_equal(ops->golden->fill(d, &more, &err), -1); /* nothing is said to repeat */
+    assert_int_equal(ops->golden->fill(d, &odd, &err), -1);
+    ops->golden->free(d, numbers);
+    ops->free(d, p);
+    ops->free(d, y);
+}
+
 static void golden(void)
 {
     unsigned char bytes[96], got[96];
@@ -216,18 +252,21 @@ static void golden(void)
     ok(ops->golden->keep(d, bytes, sizeof bytes, &g, &err));
     ok(ops->alloc(d, sizeof bytes, "input x", &p, &err));
     for (size_t from = 0; from < sizeof bytes; from += 32) {
-        ok(ops->golden->fill(d, p, g, from, &err));
+        const DeviceExpected x = {p, g, from, -1};
+        ok(ops->golden->fill(d, &x, &err));
         ok(ops->read(d, p, got, sizeof got, &err));
         for (size_t i = 0; i < sizeof got; i++) assert_int_equal(got[i], (i + from) % sizeof got);
-        assert_int_equal(ops->golden->same(d, p, g, from, &first, &err), 0);
+        assert_int_equal(ops->golden->same(d, &x, &first, &err), 0);
         ok(ops->write(d, p + 70, bytes + 20, 2, &err));
-        assert_int_equal(ops->golden->same(d, p, g, from, &first, &err), 1);
+        assert_int_equal(ops->golden->same(d, &x, &first, &err), 1);
         assert_int_equal(first, 70);
     }
     expect_all(p, g);
-    assert_int_equal(ops->golden->fill(d, p, g, 8, &err), -1);  /* not a multiple of 16 */
-    assert_int_equal(ops->golden->fill(d, p, g, 96, &err), -1); /* beyond the contents */
+    const DeviceExpected odd = {p, g, 8, -1}, beyond = {p, g, 96, -1};
+    assert_int_equal(ops->golden->fill(d, &odd, &err), -1);
+    assert_int_equal(ops->golden->fill(d, &beyond, &err), -1);
     ops->free(d, p);
+    repeated(g);
     ops->golden->free(d, g);
 }
 

@@ -26,15 +26,17 @@ static void test_large_contents(void **state)
     for (int i = 0; i < 2; i++) {
         for (size_t k = 0; k < BYTES; k++)
             bytes[k] = (unsigned char)((k + (size_t)i) * 2654435761u >> 28);
-        ok(ops->golden->fill(d, p, g[i], 4096, &err));
+        const DeviceExpected x[] = {{p, g[0], 4096, -1}, {p, g[1], 4096, -1}},
+                             plain = {p, g[i], 0, -1};
+        ok(ops->golden->fill(d, &x[i], &err));
         ok(ops->read(d, p, got, BYTES, &err));
         assert_memory_equal(got, bytes + 4096, BYTES - 4096);
         assert_memory_equal(got + BYTES - 4096, bytes, 4096);
-        assert_int_equal(ops->golden->same(d, p, g[i], 4096, &first, &err), 0);
-        assert_int_equal(ops->golden->same(d, p, g[!i], 4096, &first, &err), 1);
+        assert_int_equal(ops->golden->same(d, &x[i], &first, &err), 0);
+        assert_int_equal(ops->golden->same(d, &x[!i], &first, &err), 1);
         ok(ops->write(d, p, bytes, BYTES, &err));
         memset(bytes, 7, BYTES);
-        assert_int_equal(ops->golden->same(d, p, g[i], 0, &first, &err), 0);
+        assert_int_equal(ops->golden->same(d, &plain, &first, &err), 0);
     }
     for (int i = 0; i < 2; i++) ops->golden->free(d, g[i]);
     free(bytes), free(got);
@@ -55,7 +57,7 @@ static void test_contents_of_a_buffer(void **state)
     ok(ops->write(d, p, bytes, BYTES, &err));
     ok(ops->golden->keep_of(d, p, KEPT, &g, &err));
     ok(ops->poison(d, p, &err));
-    ok(ops->golden->fill(d, p, g, 0, &err));
+    ok(ops->golden->fill(d, &(DeviceExpected){p, g, 0, -1}, &err));
     ok(ops->read(d, p, got, BYTES, &err));
     assert_memory_equal(got, bytes, KEPT);
     for (int i = KEPT; i < BYTES; i++) assert_int_equal(got[i], 0xff);

@@ -14,6 +14,7 @@
 #include "eval/judge/device_reference.h"
 #include "eval/sim/sim.h"
 #include "tests/unit/eval/compile/compile_support.h"
+#include "tests/unit/eval/judge/kept_contents.h"
 
 /* A task with outputs of every kind: y is rounded to the dtype, places are indices. */
 static const char task_json[] =
@@ -43,56 +44,6 @@ static void write_task(const char *dtype, const char *first)
     free(text);
 }
 
-/* A device that keeps contents: the simulator, and contents in host memory. */
-struct DeviceGolden {
-    size_t bytes;
-    char data[];
-};
-static int kept, refuses;
-
-static int keep(Device *d, const void *src, size_t bytes, DeviceGolden **out, Error *err)
-{
-    (void)d;
-    if (refuses) return error_set(err, ERROR_MEMORY, "no room");
-    *out = memory_alloc(sizeof **out + bytes);
-    (*out)->bytes = bytes;
-    memcpy((*out)->data, src, bytes);
-    kept++;
-    return 0;
-}
-
-static int keep_of(Device *d, DevicePtr p, size_t bytes, DeviceGolden **out, Error *err)
-{
-    char *data = memory_alloc(bytes);
-    int rc = sim_device_ops.read(d, p, data, bytes, err) || keep(d, data, bytes, out, err);
-    free(data);
-    return rc ? -1 : 0;
-}
-
-static void forget(Device *d, DeviceGolden *g)
-{
-    (void)d;
-    free(g);
-    kept--;
-}
-
-static int fill(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, Error *err)
-{
-    assert_int_equal(from, 0);
-    return sim_device_ops.write(d, p, g->data, g->bytes, err);
-}
-
-static int same(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, size_t *first,
-                Error *err)
-{
-    char *now = memory_alloc(g->bytes);
-    *first = from;
-    int rc = sim_device_ops.read(d, p, now, g->bytes, err);
-    if (!rc) rc = memcmp(now, g->data, g->bytes) != 0;
-    free(now);
-    return rc;
-}
-
 /* The outputs of the first workload by each reference, as doubles: the cases' own, on a device that
  * keeps contents where `keeping` is set. Returns what device_reference does. */
 static int compute(TaskSet *set, int keeping, double *host[2], double *device[2], Error *err)
@@ -100,9 +51,7 @@ static int compute(TaskSet *set, int keeping, double *host[2], double *device[2]
     if (taskset_load("tasks", NULL, set, err)) fail_msg("%s", err->text);
     Task *t = set->tasks[0];
     DeviceOps ops = sim_device_ops;
-    static const DeviceGoldenOps golden = {
-        .keep = keep, .keep_of = keep_of, .free = forget, .fill = fill, .same = same};
-    if (keeping) ops.golden = &golden;
+    if (keeping) ops.golden = &kept_contents;
     Machine d = {.ops = &ops, .compiler = compiler};
     if (sim_device_ops.open("h100", &d.device, err)) fail_msg("%s", err->text);
     Cases *cases = cases_new(1 << 20, NULL, NULL);

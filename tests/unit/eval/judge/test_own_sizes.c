@@ -1,0 +1,206 @@
+/* Timed at the module's own sizes: what repeats there, on which devices it has room, and that each
+ * repetition is compared. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eval/candidate/candidate.h"
+#include "eval/device/memory_shares.h"
+#include "eval/judge/contents/cases.h"
+#include "eval/judge/contents/own_sizes.h"
+#include "eval/judge/run.h"
+#include "eval/sim/sim.h"
+#include "tests/unit/eval/compile/compile_support.h"
+#include "tests/unit/eval/judge/kept_contents.h"
+
+enum { ROWS = 64, TIMED_ROWS = 16, COLS = 20 };
+
+/* The module has 64 rows, of which 16 are timed. */
+static const char task_json[] =
+    "{\"name\": \"rows\", \"description\": \"d\", \"op_type\": \"o\", \"tags\": [\"graph\"], "
+    "\"level\": 1, \"split\": \"train\", \"axes\": {\"rows\": {\"description\": \"r\", \"own\": "
+    "64}, "
+    "\"cols\": {\"description\": \"c\"}}, \"inputs\": {"
+    "\"x\": {\"dtype\": \"float32\", \"shape\": [\"rows\", \"cols\"], \"draw\": \"normal\"}, "
+    "\"w\": {\"dtype\": \"float32\", \"shape\": [\"cols\"], \"draw\": \"normal\"}}, "
+    "\"outputs\": {\"y\": {\"dtype\": \"float32\", \"shape\": [%s]}}, \"graph\": [%s], %s"
+    "\"tolerance\": {\"float32\": {\"atol\": 1e-5, \"rtol\": 1e-5}}, \"workloads\": ["
+    "{\"role\": \"check\", \"axes\": {\"rows\": 3, \"cols\": 5}, \"atol\": {\"y\": [1, 1, 1, 1, "
+    "1]}}, "
+    "{\"role\": \"time\", \"axes\": {\"rows\": 16, \"cols\": 20}, "
+    "\"atol\": {\"y\": [1e-5, 1e-5, 1e-5, 1e-5, 1e-5]}}, "
+    "{\"role\": \"sim\", \"axes\": {\"rows\": 4, \"cols\": 4}}]}";
+
+#define BY_ROW "\"h = aten.add.Tensor(x, w)\", \"y = aten.softmax.int(h, -1)\""
+#define ALL_ROWS "\"h = aten.mul.Tensor(x, w)\", \"y = aten.mean.default(h)\""
+#define SUM_OF_ROWS "\"h = aten.mul.Tensor(x, w)\", \"y = aten.sum.default(h)\""
+#define TURNS "\"turns\": \"rows\", "
+
+static Task *parse(const char *shape, const char *graph, const char *turns)
+{
+    Task *t;
+    Error err;
+    char *text = memory_printf(task_json, shape, graph, turns);
+    if (task_parse("rows", text, &t, &err)) fail_msg("%s", err.text);
+    free(text);
+    return t;
+}
+
+static DeviceInfo gpu(double gib)
+{
+    MemoryShares m;
+    memory_shares((uint64_t)(gib * (1 << 30)), 132 * 2048, &m);
+    return (DeviceInfo){.contents_bytes = m.contents / 3 * 2,
+                        .buffers_bytes = m.buffers,
+                        .memory_bytes = m.buffers / 2};
+}
+
+static void repeats(const char *shape, const char *graph, const char *turns, int expected)
+{
+    OwnSizes s;
+    Task *t = parse(shape, graph, turns);
+    assert_non_null(t->own);
+    assert_int_equal(t->own->axis[0], ROWS);
+    assert_int_equal(own_sizes_find(t, &s), 0);
+    if ((s.axis == 0) != expected) fail_msg("%s: axis %d", graph, s.axis);
+    assert_int_equal(s.part.axis[0], expected ? TIMED_ROWS : ROWS);
+    assert_true(s.grown > 1 && s.grown < (*shape ? 1.2 : 5));
+    assert_int_equal(s.tensors, 4 * (ROWS * COLS + COLS + (*shape ? ROWS * COLS : 1)));
+    task_free(t);
+}
+
+static void what_repeats(void **state)
+{
+    (void)state;
+    repeats("\"rows\", \"cols\"", BY_ROW, TURNS, 1);
+    repeats("", ALL_ROWS, "", 1);
+    repeats("", SUM_OF_ROWS, "", 0);
+}
+
+/* Problems of KernelBench whose timed workloads are shortened, on a GPU of 80 GB and on a small one. */
+static void where_it_fits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *task;
+        int large, small;
+    } list[] = {{"level1/k1_19_relu", 1, 0},
+                {"level1/k1_38_l1norm", 1, 0},
+                {"level1/k1_94_mseloss", 1, 0},
+                {"level1/k1_33_batchnorm", 1, 0},
+                {"level1/k1_37_frobeniusnorm", 0, 0}, /* its norm is of all rows */
+                {"level2/k2_56_matmul_sigmoid_sum", 1, 0},
+                {"level2/k2_96_convtranspose3d_multiply_max_globalavgpool_clamp", 1, 1}};
+    const DeviceInfo large = gpu(79), small = gpu(23);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        OwnSizes s;
+        TaskSet set = {0};
+        Error err;
+        char *name = memory_printf("kernelbench/%s", list[i].task);
+        if (taskset_load(NULL, name, &set, &err)) fail_msg("%s", err.text);
+        Task *t = set.tasks[0];
+        assert_int_equal(own_sizes_find(t, &s), 0);
+        if (own_sizes_fit(&s, &large) != list[i].large ||
+            own_sizes_fit(&s, &small) != list[i].small)
+            fail_msg("%s: %d %d", list[i].task, own_sizes_fit(&s, &large),
+                     own_sizes_fit(&s, &small));
+        taskset_release(&set);
+        free(name);
+    }
+}
+
+/* ---- a run ---- */
+
+static DeviceInfo roomy;
+
+static const DeviceInfo *roomy_info(Device *d)
+{
+    roomy = *sim_device_ops.info(d);
+    roomy.contents_bytes = roomy.buffers_bytes = (size_t)1 << 30;
+    return &roomy;
+}
+
+static void open_baseline(Loaded *l, const Machine *m, Task *t, Candidate *lines)
+{
+    Fault f = {0};
+    loaded_init(l, m, t, 1);
+    if (candidate_parse_trusted(t->baseline_source, strlen(t->baseline_source), lines, &f) ||
+        loaded_compile(l, lines, &f))
+        fail_msg("%s %s", f.message, f.error.text);
+}
+
+/* One element of the last repetition, and one byte of an input's. */
+static void spoil(Run *r, size_t row)
+{
+    Fault f = {0};
+    float value = 7;
+    DevicePtr x = r->memory.inputs[0], y = r->memory.outputs[0];
+    const DeviceOps *ops = r->loaded->ops;
+    if (run_compare(r, &f) || run_inspect(r, &f)) fail_msg("%s %s", f.message, f.error.text);
+    if (ops->write(r->loaded->device, y + row * COLS * 4, &value, 4, &f.error))
+        fail_msg("%s", f.error.text);
+    assert_int_equal(run_compare(r, &f), 1);
+    if (!strstr(f.message, "1 of ")) fail_msg("%s", f.message);
+    if (ops->protect(r->loaded->device, x, 0, &f.error) ||
+        ops->write(r->loaded->device, x + (ROWS - 1) * COLS * 4, &value, 4, &f.error))
+        fail_msg("%s", f.error.text);
+    assert_int_equal(run_inspect(r, &f), 1);
+}
+
+static void run_at_own_sizes(const char *shape, const char *graph, const char *turns, size_t row)
+{
+    Task *t = parse(shape, graph, turns);
+    Fault f = {0};
+    Error err;
+    DeviceOps ops = sim_device_ops;
+    Candidate lines;
+    Loaded l;
+    Run r = {0};
+    ops.golden = &kept_contents;
+    ops.info = roomy_info;
+    Machine m = {.ops = &ops, .compiler = compiler};
+    if (ops.open("h100", &m.device, &err)) fail_msg("%s", err.text);
+    Cases *cases = cases_new(1 << 20, &ops, m.device);
+    assert_int_equal(cases_take_own(cases, t), 1);
+    const Case *c = cases_get(cases, t, t->own, VARIANT_DRAWN, 7, 1, &err);
+    if (!c) fail_msg("%s", err.text);
+    assert_int_equal(c->input_bytes[0], ROWS * COLS * 4);
+    assert_int_equal(case_part(c)->axis[0], TIMED_ROWS);
+    assert_true(c->tolerance[0].atol > 1e-5 && c->tolerance[0].atol < (*shape ? 1.2e-5 : 5e-5));
+    open_baseline(&l, &m, t, &lines);
+    if (run_open(&r, &l, c, NULL, &f)) fail_msg("%s %s", f.message, f.error.text);
+    for (int64_t rotation = 0; rotation < (*turns ? 2 : 1); rotation++) {
+        if (run_refill(&r, c, rotation, &err) || run_launch(&r, &f))
+            fail_msg("%s %s", f.message, f.error.text);
+        spoil(&r, row);
+    }
+    run_close(&r);
+    loaded_close(&l);
+    candidate_release(&lines);
+    cases_free(cases);
+    ops.close(m.device);
+    assert_int_equal(kept, 0);
+    task_free(t);
+}
+
+static void each_repetition_is_compared(void **state)
+{
+    (void)state;
+    run_at_own_sizes("\"rows\", \"cols\"", BY_ROW, TURNS, ROWS - 1);
+    run_at_own_sizes("", ALL_ROWS, "", 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_repeats),
+                                       cmocka_unit_test(where_it_fits),
+                                       cmocka_unit_test(each_repetition_is_compared)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("own_sizes", tests, open_counted_compiler, close_compiler);
+}
