@@ -116,10 +116,20 @@ void package_release(Package *p)
     memset(p, 0, sizeof *p);
 }
 
+/* Workload i of those that were judged: the task's, and the module's own sizes where these were timed. NULL:
+ * there are no more. */
+static const Workload *judged_at(const Package *p, int i)
+{
+    const Task *t = p->task;
+    if (i < t->n_workloads) return &t->workloads[i];
+    return i == t->n_workloads && p->judged.pairs[0].timed == t->own ? t->own : NULL;
+}
+
 void package_axis_bounds(const Package *p, int axis, int64_t *low, int64_t *high)
 {
-    for (int i = 0; i < p->task->n_workloads; i++) {
-        int64_t v = p->task->workloads[i].axis[axis];
+    const Workload *w;
+    for (int i = 0; (w = judged_at(p, i)); i++) {
+        int64_t v = w->axis[axis];
         if (!i || v < *low) *low = v;
         if (!i || v > *high) *high = v;
     }
@@ -129,9 +139,9 @@ size_t package_max_elements(const Package *p, const TaskTensor *x)
 {
     size_t largest = 0, n;
     Error ignored;
-    for (int i = 0; i < p->task->n_workloads; i++)
-        if (!task_elements(p->task, &p->task->workloads[i], x, &n, &ignored) && n > largest)
-            largest = n;
+    const Workload *w;
+    for (int i = 0; (w = judged_at(p, i)); i++)
+        if (!task_elements(p->task, w, x, &n, &ignored) && n > largest) largest = n;
     return largest;
 }
 

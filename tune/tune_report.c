@@ -1,4 +1,5 @@
 /* What a search says as it goes, and its two files. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,24 +12,42 @@
 #include "tune/tune.h"
 
 enum { REPORT_MAX = 8 << 20 };
+/* The baseline's time is eager PyTorch's within this factor; own sizes are at least twice the timed ones. */
+static const double as_baseline = 1.5;
 
 static const TuneCandidate *best_of(const Tune *t)
 {
     return t->best < 0 ? NULL : t->all[t->best];
 }
 
+/* Those of the sizes that were timed: the module's own where the GPU has room for them. There eager PyTorch
+ * takes about what the baseline does. 0: there are none. */
+static int find_rows(const Tune *t, Verdict *v, Error *err)
+{
+    const Task *task = t->o->task;
+    const Workload *at[] = {task->own, task_workload(task, ROLE_TIME)};
+    for (int i = !task->own; i < 2; i++) {
+        const RivalKey key = {task, at[i], t->o->device_class, rivals_precision(&task->precision)};
+        Interval eager;
+        v->n_rivals = 0;
+        if (rivals_find(&key, v, err)) return 0;
+        int known = rivals_over(v, "eager", &eager);
+        if (!task->own || (known && fabs(log(eager.middle / v->speedup)) < log(as_baseline)))
+            return 1;
+    }
+    v->n_rivals = 0;
+    return 0;
+}
+
 /* What PyTorch's other ways take beside a candidate, by the table as it is now. 0: it has none. */
 static int find_rival(const Tune *t, const TuneCandidate *c, char text[RIVALS_TEXT])
 {
-    const Task *task = t->o->task;
-    const RivalKey key = {task, task_workload(task, ROLE_TIME), t->o->device_class,
-                          rivals_precision(&task->precision)};
     Verdict *v = memory_alloc(sizeof *v);
     Interval unused;
     Error err;
     memset(v, 0, sizeof *v);
     v->time_us = c->us, v->speedup = c->speedup, v->low = c->low, v->high = c->high;
-    int found = !rivals_find(&key, v, &err) && rivals_over(v, "compile", &unused);
+    int found = find_rows(t, v, &err) && rivals_over(v, "compile", &unused);
     rivals_text(v, text);
     free(v);
     return found;

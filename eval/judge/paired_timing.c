@@ -110,12 +110,25 @@ static int sets_fit(const PairedTiming *p)
     return bytes <= small_set && bytes <= l->ops->info(l->device)->memory_bytes / SETS;
 }
 
+/* What the reference of other contents takes while the sets are there: inputs, outputs and about as much
+ * between them in double precision. */
+static double reference_bytes(const Run *r)
+{
+    const Task *t = r->loaded->task;
+    size_t n = 0;
+    for (int i = 0; i < r->n_inputs; i++)
+        n += case_drawn(r->test, &t->inputs[i], r->test->input_bytes[i]);
+    for (int i = 0; i < r->n_outputs; i++)
+        n += case_drawn(r->test, &t->outputs[i], r->test->output_bytes[i]);
+    return 4 * (double)n;
+}
+
 /* Whether all of another set fits beside set 0. */
 static int two_fit(const PairedTiming *p)
 {
     const Loaded *l = p->loaded[CANDIDATE];
     size_t room = l->ops->info(l->device)->buffers_bytes;
-    double bytes = 0;
+    double bytes = reference_bytes(&p->run[CANDIDATE][0]) / BLOCK_SETS;
     for (int side = BASELINE; side < SIDES; side++) {
         const Run *r = &p->run[side][0];
         size_t *sizes =
