@@ -278,6 +278,45 @@ static void test_products_are_rounded_before_folds_are_subtracted(void **state)
     expect(source_of(&of[2], squares, (const int[]){2, 2, 2}), "t0 * t1", "__fmul_rn");
 }
 
+/* A branch would keep the elements of a thread apart. */
+static void test_calls_come_before_a_choice(void **state)
+{
+    static const char *const selu[] = {"y = aten.selu(x)"}, *const plain[] = {"y = aten.exp(x)"};
+    const Small s = {.axes = {{"rows", NULL, 8}, {"cols", NULL, 64}},
+                     .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    Small of[] = {s, s};
+    (void)state;
+    expect(source_of(&of[0], selu, (const int[]){1, 2, 1}), "float t1_1 = expm1(t0);",
+           "f * expm1(t0)");
+    expect(source_of(&of[1], plain, (const int[]){1, 2, 1}), "= exp(t0);", "asm volatile");
+}
+
+static void test_a_number_may_be_a_size(void **state)
+{
+    static const char *const lines[] = {"s = aten.sum.dim_IntList(x, [1], keepdim=True)",
+                                        "y = aten.div.Tensor(s, cols)"},
+                             *const places[] = {"i = aten.arange.default(cols, dtype=torch.int32)",
+                                                "y = aten.mul.Tensor(x, i)"};
+    const Small s = {.axes = {{"rows", NULL, 8}, {"cols", NULL, 64}},
+                     .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    Small of[] = {s, s};
+    (void)state;
+    expect(source_of(&of[0], lines, (const int[]){2, 2, 1}), "(long long)cols;", "//@ op");
+    expect(source_of(&of[1], places, (const int[]){2, 2, 1}), "//@ launch", "//@ op");
+}
+
+/* At every binding the sum of both may be a whole number of vectors by chance. */
+static void test_a_row_of_two_axes_is_guarded(void **state)
+{
+    static const char *const lines[] = {"a = aten.cat.default([x, z], 1)",
+                                        "y = aten.mul.Tensor(a, 2)"};
+    Small s = {.axes = {{"rows", NULL, 8}, {"left", NULL, 64}, {"right", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "left"),
+                          tensor("z", DTYPE_F32, "rows", "right")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){2, 3, 2}), ") % 4 == 0)", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +332,9 @@ int main(void)
         cmocka_unit_test(test_axes_that_are_equal_vary_together),
         cmocka_unit_test(test_a_graph_that_cannot_be_written_stays_as_it_is),
         cmocka_unit_test(test_products_are_rounded_before_folds_are_subtracted),
+        cmocka_unit_test(test_calls_come_before_a_choice),
+        cmocka_unit_test(test_a_number_may_be_a_size),
+        cmocka_unit_test(test_a_row_of_two_axes_is_guarded),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
