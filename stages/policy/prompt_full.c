@@ -119,12 +119,23 @@ static void put_workload(Buffer *out, const Task *t, const Workload *w)
         buffer_printf(out, "%s%s = %lld", i ? ", " : "", t->axis_name[i], (long long)w->axis[i]);
 }
 
-static void put_sizes(Buffer *out, const Task *t)
+/* The module's own sizes, which a GPU times where it has room for them; NULL: the task's are timed. */
+static const Workload *own_sizes(const Task *t, const PromptStyle *s)
+{
+    return s->device && strncmp(s->device, "sim:", 4) ? t->own : NULL;
+}
+
+static void put_sizes(Buffer *out, const Task *t, const PromptStyle *s)
 {
     TimedPair timed[TASK_MAX_TIMED];
+    const Workload *own = own_sizes(t, s);
     int shown = 0, n = task_timed(t, timed);
+    if (own) buffer_puts(out, "Timed at ");
+    if (own) put_workload(out, t, own);
     for (int i = 0; i < n; i++) {
-        buffer_puts(out, i ? "; " : "Timed at ");
+        buffer_puts(out, own ? ", or, on a GPU without room for that, at "
+                         : i ? "; "
+                             : "Timed at ");
         put_workload(out, t, timed[i].timed);
         if (n > 1) buffer_printf(out, " (weight %g)", timed[i].timed->weight);
     }
@@ -192,9 +203,9 @@ static void put_baseline(Buffer *out, const Task *t, const PromptStyle *s)
 }
 
 /* The least that any kernel must move and compute. */
-static void put_least(Buffer *out, const Task *t, double dram)
+static void put_least(Buffer *out, const Task *t, const Workload *own, double dram)
 {
-    const Workload *w = task_workload(t, ROLE_TIME);
+    const Workload *w = own ? own : task_workload(t, ROLE_TIME);
     double bytes, flops;
     Error err;
     if (!w || task_cost(t, w, &bytes, &flops, &err)) return;
@@ -209,8 +220,8 @@ void prompt_measure_write(Buffer *out, const Task *t, const PromptStyle *s)
     double dram = 0;
     buffer_puts(out, "# Device and measurement\n");
     if (s->device) dram = prompt_device_write(out, s->device);
-    put_sizes(out, t);
-    put_least(out, t, dram);
+    put_sizes(out, t, s);
+    put_least(out, t, own_sizes(t, s), dram);
     put_baseline(out, t, s);
     put_tolerance(out, t);
     buffer_puts(out, "\n");

@@ -114,6 +114,27 @@ static void facts_of_a_prompt(void **state)
     free(text);
 }
 
+/* A GPU times the module's own sizes, a simulator the shortened ones. */
+static void own_sizes(void **state)
+{
+    (void)state;
+    TaskSet set = {0};
+    Error err;
+    static const char *const said[2][2] = {
+        {"Timed at rows = 512, cols = 393216. ", "must move 1.61e+03 MB"},
+        {"Timed at rows = 4096, cols = 393216, or, on a GPU without room for that, at rows = 512",
+         "must move 1.29e+04 MB"}};
+    if (taskset_load(NULL, "kernelbench/level1/k1_19_relu", &set, &err)) fail_msg("%s", err.text);
+    for (int gpu = 0; gpu < 2; gpu++) {
+        const PromptStyle style = {1, gpu ? "NVIDIA H200" : "sim:h100", 0, !gpu};
+        char *text = prompt_of(set.tasks[0], 0, &style);
+        for (int i = 0; i < 2; i++)
+            if (!strstr(text, said[gpu][i])) fail_msg("not: %s\n%s", said[gpu][i], text);
+        free(text);
+    }
+    taskset_release(&set);
+}
+
 /* A task's prompt shows no candidate of its own family, and no word of a task without work. */
 static void nothing_given_away(void **state)
 {
@@ -190,9 +211,12 @@ static int release_tasks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plans), cmocka_unit_test(facts_of_a_prompt),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plans),
+                                       cmocka_unit_test(facts_of_a_prompt),
                                        cmocka_unit_test(nothing_given_away),
-                                       cmocka_unit_test(devices), cmocka_unit_test(graphs)};
+                                       cmocka_unit_test(devices),
+                                       cmocka_unit_test(graphs),
+                                       cmocka_unit_test(own_sizes)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("prompt", tests, load_tasks, release_tasks);
 }

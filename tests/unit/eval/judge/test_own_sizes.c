@@ -153,6 +153,24 @@ static void spoil(Run *r, size_t row)
     assert_int_equal(run_inspect(r, &f), 1);
 }
 
+/* Shifted contents have no two equal rows, and are those that the inputs are compared with. */
+static void shift(Run *r, const Case *c)
+{
+    Fault f = {0};
+    static float x[ROWS][COLS];
+    for (int shifted = 0; shifted < 2; shifted++) {
+        int equal = 0;
+        if (shifted ? run_refill_shifted(r, c, &f.error) : run_refill(r, c, 0, &f.error))
+            fail_msg("%s", f.error.text);
+        if (r->loaded->ops->read(r->loaded->device, r->memory.inputs[0], x, sizeof x, &f.error))
+            fail_msg("%s", f.error.text);
+        for (int i = 0; i < ROWS; i++)
+            for (int k = 0; k < i; k++) equal += !memcmp(x[i], x[k], sizeof x[i]);
+        assert_int_equal(equal != 0, !shifted);
+        assert_int_equal(run_inspect(r, &f), 0);
+    }
+}
+
 static void run_at_own_sizes(const char *shape, const char *graph, const char *turns, size_t row)
 {
     Task *t = parse(shape, graph, turns);
@@ -180,6 +198,7 @@ static void run_at_own_sizes(const char *shape, const char *graph, const char *t
             fail_msg("%s %s", f.message, f.error.text);
         spoil(&r, row);
     }
+    shift(&r, c);
     run_close(&r);
     loaded_close(&l);
     candidate_release(&lines);
