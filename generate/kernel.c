@@ -1,4 +1,4 @@
-/* The names of a kernel's parameters, and whether it is still what it was traced to be. */
+/* The names of a kernel's parameters, its axes, and whether it is still what it was traced to be. */
 #include "generate/kernel.h"
 
 #include <ctype.h>
@@ -98,4 +98,57 @@ int kernel_is_stale(const Kernel *k)
         if (x->stored ? !read && !root : x->kind == NODE_VIEW) return 1;
     }
     return 0;
+}
+
+/* ---- merging ---- */
+
+static int joins(const Index *at, int a, int b, Size n)
+{
+    return size_same(at->by[a], size_times(at->by[b], n)) && !((1u << a | 1u << b) & at->through);
+}
+
+static int can_merge(const Kernel *k, int a, int b)
+{
+    Size n = k->axes.size[b];
+    if (k->bound[a] >= 0 || k->bound[b] >= 0 || (k->rows >> a & 1) != (k->rows >> b & 1)) return 0;
+    for (int i = 0; i < k->n_roots; i++)
+        if (!joins(&k->root[i].at, a, b, n)) return 0;
+    for (int i = 0; i < k->n; i++) {
+        const Step *s = &k->step[i];
+        const Node *x = &k->nodes->node[s->node];
+        if (x->kind == NODE_FOLD && !x->stored && (s->over >> a & 1) != (s->over >> b & 1))
+            return 0;
+        if (x->kind == NODE_FOLD && (s->over >> a & 1) != (s->over >> b & 1)) return 0;
+        if (((x->stored && s->arg[0] < 0) || x->kind == NODE_COORD || s->place) &&
+            !joins(&s->at, a, b, n))
+            return 0;
+        if (x->parts && s->arg[0] >= 0 && (k->rows >> b & 1)) return 0;
+    }
+    return 1;
+}
+
+static void merge(Kernel *k, int a, int b)
+{
+    k->axes.size[b] = size_times(k->axes.size[a], k->axes.size[b]);
+    k->axes.size[a] = size_number(1);
+    for (int i = 0; i < k->n_roots; i++) k->root[i].at.by[a] = size_number(0);
+    for (int i = 0; i < k->n; i++) {
+        k->step[i].at.by[a] = size_number(0);
+        if (k->step[i].axes >> a & 1) k->step[i].axes = (k->step[i].axes & ~(1u << a)) | 1u << b;
+        k->step[i].over &= ~(1u << a);
+    }
+}
+
+void kernel_merge(Kernel *k)
+{
+    for (int again = 1; again;) {
+        again = 0;
+        for (int a = 0; a < k->axes.n; a++)
+            for (int b = 0; b < k->axes.n; b++) {
+                if (a == b || size_is(k->axes.size[a], 1) || size_is(k->axes.size[b], 1)) continue;
+                if (!can_merge(k, a, b)) continue;
+                merge(k, a, b);
+                again = 1;
+            }
+    }
 }

@@ -698,6 +698,21 @@ static int trace(Kernel *k, int node, const Index *at, Error *err)
 
 /* ---- axes of a result ---- */
 
+/* The shapes of the rows that a fold is over, where its columns are the last dimensions: where these part, so
+ * do the axes of its result. */
+static void find_row_shapes(const Kernel *k, int fold, Chain *c)
+{
+    const Node *f = &k->nodes->node[fold], *x = &k->nodes->node[f->arg[0]];
+    Size columns = size_number(1);
+    Chain all = {0};
+    int d = x->rank - 1;
+    for (; d >= 0 && f->dims >> d & 1; d--) columns = size_times(columns, x->size[d]);
+    if (f->dims & ((1u << (d + 1)) - 1) || f->parts) return;
+    find_shapes(k, f->arg[0], node_count(x), &all, 0);
+    for (int i = 0; i < all.n; i++)
+        if (size_divides(columns, all.step[i])) add_to_chain(c, size_over(all.step[i], columns));
+}
+
 static int root_axes(Kernel *k, int root, Index *at, Error *err)
 {
     const Node *x = &k->nodes->node[root];
@@ -705,6 +720,7 @@ static int root_axes(Kernel *k, int root, Index *at, Error *err)
     Size count = node_count(x);
     add_shape(&c, x);
     if (!x->parts) find_shapes(k, root, count, &c, 0);
+    if (x->kind == NODE_FOLD) find_row_shapes(k, root, &c);
     add_to_chain(&c, count);
     *at = index_none();
     for (int i = c.n - 1; i > 0; i--) {
@@ -743,57 +759,4 @@ int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err)
         k->step[k->root[r].step].axes |= kernel_loops(k, &k->root[r].at);
     }
     return 0;
-}
-
-/* ---- merging ---- */
-
-static int joins(const Index *at, int a, int b, Size n)
-{
-    return size_same(at->by[a], size_times(at->by[b], n)) && !((1u << a | 1u << b) & at->through);
-}
-
-static int can_merge(const Kernel *k, int a, int b)
-{
-    Size n = k->axes.size[b];
-    if (k->bound[a] >= 0 || k->bound[b] >= 0 || (k->rows >> a & 1) != (k->rows >> b & 1)) return 0;
-    for (int i = 0; i < k->n_roots; i++)
-        if (!joins(&k->root[i].at, a, b, n)) return 0;
-    for (int i = 0; i < k->n; i++) {
-        const Step *s = &k->step[i];
-        const Node *x = &k->nodes->node[s->node];
-        if (x->kind == NODE_FOLD && !x->stored && (s->over >> a & 1) != (s->over >> b & 1))
-            return 0;
-        if (x->kind == NODE_FOLD && (s->over >> a & 1) != (s->over >> b & 1)) return 0;
-        if (((x->stored && s->arg[0] < 0) || x->kind == NODE_COORD || s->place) &&
-            !joins(&s->at, a, b, n))
-            return 0;
-        if (x->parts && s->arg[0] >= 0 && (k->rows >> b & 1)) return 0;
-    }
-    return 1;
-}
-
-static void merge(Kernel *k, int a, int b)
-{
-    k->axes.size[b] = size_times(k->axes.size[a], k->axes.size[b]);
-    k->axes.size[a] = size_number(1);
-    for (int i = 0; i < k->n_roots; i++) k->root[i].at.by[a] = size_number(0);
-    for (int i = 0; i < k->n; i++) {
-        k->step[i].at.by[a] = size_number(0);
-        if (k->step[i].axes >> a & 1) k->step[i].axes = (k->step[i].axes & ~(1u << a)) | 1u << b;
-        k->step[i].over &= ~(1u << a);
-    }
-}
-
-void kernel_merge(Kernel *k)
-{
-    for (int again = 1; again;) {
-        again = 0;
-        for (int a = 0; a < k->axes.n; a++)
-            for (int b = 0; b < k->axes.n; b++) {
-                if (a == b || size_is(k->axes.size[a], 1) || size_is(k->axes.size[b], 1)) continue;
-                if (!can_merge(k, a, b)) continue;
-                merge(k, a, b);
-                again = 1;
-            }
-    }
 }
