@@ -115,6 +115,27 @@ static void where_it_fits(void **state)
     }
 }
 
+/* All of KernelBench that is here: docs/gpu-verdict.md has the number. */
+static void how_many(void **state)
+{
+    (void)state;
+    enum { TASKS = 246, TIMED_SO = 241 };
+    const DeviceInfo large = gpu(79);
+    TaskSet set = {0};
+    Error err;
+    int n = 0;
+    if (taskset_load(NULL, "kernelbench/level1,kernelbench/level2,kernelbench/level3", &set, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(set.n, TASKS);
+    for (int i = 0; i < set.n; i++) {
+        OwnSizes s;
+        Task *t = set.tasks[i];
+        n += !t->own || (!own_sizes_find(t, &s) && own_sizes_fit(&s, &large));
+    }
+    assert_int_equal(n, TIMED_SO);
+    taskset_release(&set);
+}
+
 /* ---- a run ---- */
 
 static DeviceInfo roomy;
@@ -218,7 +239,7 @@ static void each_repetition_is_compared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_repeats),
-                                       cmocka_unit_test(where_it_fits),
+                                       cmocka_unit_test(where_it_fits), cmocka_unit_test(how_many),
                                        cmocka_unit_test(each_repetition_is_compared)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("own_sizes", tests, open_counted_compiler, close_compiler);
