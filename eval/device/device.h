@@ -210,9 +210,10 @@ typedef struct {
     int n_outputs;
     unsigned char *comparable; /* by output, is set: one launch wrote it, from complete contents */
     DeviceWritten *written;    /* is set; NULL: it is not wanted */
-    const char *why;           /* is set: an output is not comparable because ...; NULL: all are */
-    uint64_t blocks, sampled;  /* of all launches */
-    int scaled;                /* launches whose counters are those of the last predicted ones */
+    double win_us;   /* a plan that takes less is worth a longer look at what it writes; 0: none */
+    const char *why; /* is set: an output is not comparable because ...; NULL: all are */
+    uint64_t blocks, sampled; /* of all launches */
+    int scaled;               /* launches whose counters are those of the last predicted ones */
     int held; /* not to be compared, and longer since they do less work than there */
 } DeviceSample;
 

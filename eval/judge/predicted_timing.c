@@ -155,6 +155,7 @@ typedef struct {
     unsigned char comparable[TASK_MAX_TENSORS];
     char hidden[128]; /* not empty: why the cones of other outputs are not known */
     int scaled;       /* launches whose time is the small workload's times its growth */
+    int again;        /* on other contents: what is written is known */
 } Shown;
 
 static void note_shown(const Task *t, const DeviceSample *s, const char *unit, Shown *shown)
@@ -204,8 +205,9 @@ static int predict_timed(Judgement *j, TimedContents *c, uint64_t seed, DeviceTi
     DeviceSample s = {.n_outputs = j->task->n_outputs,
                       .seed = seed,
                       .comparable = shown->comparable,
-                      .written = has_own_launches(j) ? &shown->written : NULL};
-    memset(shown, 0, sizeof *shown);
+                      .written = has_own_launches(j) && !shown->again ? &shown->written : NULL,
+                      .win_us = j->baseline ? j->baseline->us : 0};
+    *shown = (Shown){.again = shown->again};
     if (work_growth(j->task, j->small, j->timed, &s, &f->error)) return -1;
     int rc = run_open(&r, l, &c->test, NULL, f);
     if (!rc) rc = run_reset(&r, &f->error);
@@ -349,7 +351,7 @@ static void say_shown(Judgement *j, const Shown *s)
 static int measure_timed(Judgement *j)
 {
     Evaluator *e = j->evaluator;
-    Shown shown;
+    Shown shown = {0};
     uint64_t seed = case_seed(e->seed, j->task, j->timed, 0);
     TimedContents *c = cases_timed(e->cases, j->task, j->timed, seed, &j->fault.error);
     int rc = c ? predict_timed(j, c, seed, j->verdict.timing, &shown) : -1;
@@ -421,7 +423,7 @@ static int predict_other(Judgement *j)
         cases_timed_once(j->evaluator->cases, j->task, j->timed, seed, &j->fault.error);
     if (!c) return -1;
     DeviceTiming *other = memory_alloc(sizeof *other);
-    Shown unused;
+    Shown unused = {.again = 1};
     *other = *out;
     int rc = predict_timed(j, c, seed, other, &unused);
     if (!rc && other->candidate_us[0] > out->candidate_us[0]) *out = *other;

@@ -14,7 +14,7 @@
 enum { PASSES = 4, VARIABLES = 16 << 20 /* bytes that are kept */ };
 
 /* The budget of the search for blocks: about a second. */
-static const int64_t most_lanes = 300000000;
+static const int64_t most_lanes = 1200000000;
 
 int cone_stop(Cone *c, const char *fmt, ...)
 {

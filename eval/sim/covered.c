@@ -12,7 +12,7 @@
 #include "eval/sim/library/library_shape.h"
 
 /* Lanes of instructions: about a second, which few kernels need. */
-static const int64_t budget = 400000000;
+static const int64_t budget = 400000000, patient_budget = 3000000000;
 
 /* A buffer, by its allocation. */
 typedef struct {
@@ -79,6 +79,11 @@ void covered_kernel(PlanCoverage *c, int i, const PtxFunction *kernel)
     for (int a = 0; a < c->mem->n_allocs; a++)
         if (kernel ? coverage_has_pointer(&of, a) : has_argument(c, &c->launches[i], a))
             c->targets[a].last_use = i;
+}
+
+void covered_patiently(PlanCoverage *c)
+{
+    c->budget += patient_budget;
 }
 
 /* Contents of buffers that begin with launch i. */

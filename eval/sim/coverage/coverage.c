@@ -84,22 +84,45 @@ static int mark_runs(void *of, SliceRun *r)
     return 0;
 }
 
+static int run_block(SliceRun *r, uint64_t b)
+{
+    const uint32_t *grid = r->launch->grid;
+    const uint32_t block[3] = {(uint32_t)(b % grid[0]), (uint32_t)(b / grid[0] % grid[1]),
+                               (uint32_t)(b / grid[0] / grid[1])};
+    if (slice_run_block(r, block)) return -1;
+    join_runs(r);
+    return 0;
+}
+
+/* What is visited, and who sees it. id: of some blocks; NULL: all. */
+typedef struct {
+    const uint64_t *id;
+    int64_t n;
+    CoverageSee *see;
+    void *to;
+} Visit;
+
 /* Runs blocks until each is done. */
-static void run_blocks(SliceRun *r, CoverageSee *see, void *to, uint64_t *ran)
+static void run_blocks(SliceRun *r, const Visit *v, uint64_t *ran)
 {
     const uint32_t *grid = r->launch->grid;
     Written done = {.bytes = (uint64_t)grid[0] * grid[1] * grid[2], .unit = 1};
     for (uint64_t b = 0; (b = written_next(&done, b)) < done.bytes; ++*ran) {
-        const uint32_t block[3] = {(uint32_t)(b % grid[0]), (uint32_t)(b / grid[0] % grid[1]),
-                                   (uint32_t)(b / grid[0] / grid[1])};
         uint64_t before = done.marked;
-        if (slice_run_block(r, block)) break;
-        join_runs(r);
-        if (see(to, r)) break;
+        if (run_block(r, b) || v->see(v->to, r)) break;
         mark_blocks(r, &done);
         r->budget -= 8 * (int64_t)(done.marked - before);
     }
     written_release(&done);
+}
+
+static void run_some(SliceRun *r, const Visit *v, uint64_t *ran)
+{
+    for (int64_t i = 0; i < v->n; i++, ++*ran) {
+        if (run_block(r, v->id[i])) return;
+        memset(&r->box, 0, sizeof r->box);
+        if (v->see(v->to, r)) return;
+    }
 }
 
 uint32_t coverage_unit(const PtxFunction *kernel)
@@ -152,15 +175,18 @@ int coverage_has_access(const CoverageOf *of)
     return found;
 }
 
-void coverage_visit(const CoverageOf *of, int64_t *budget, CoverageSee *see, void *to,
-                    Coverage *out)
+static void visit(const CoverageOf *of, int64_t *budget, const Visit *v, Coverage *out)
 {
     Slice *s = slice_of(of);
     const char *why = s->why;
     if (!why) {
         SliceRun r;
         slice_run_open(&r, s, of->launch, *budget);
-        run_blocks(&r, see, to, &out->ran);
+        if (of->thin) slice_run_thin(&r);
+        if (v->id)
+            run_some(&r, v, &out->ran);
+        else
+            run_blocks(&r, v, &out->ran);
         *budget = r.budget;
         why = r.why;
         if (why) out->line = of->kernel->insts[r.why_inst].line;
@@ -168,6 +194,18 @@ void coverage_visit(const CoverageOf *of, int64_t *budget, CoverageSee *see, voi
     }
     if (why) snprintf(out->why, sizeof out->why, "%s", why);
     slice_free(s);
+}
+
+void coverage_visit(const CoverageOf *of, int64_t *budget, CoverageSee *see, void *to,
+                    Coverage *out)
+{
+    visit(of, budget, &(Visit){NULL, 0, see, to}, out);
+}
+
+void coverage_visit_some(const CoverageOf *of, const uint64_t *id, int64_t n, int64_t *budget,
+                         CoverageSee *see, void *to, Coverage *out)
+{
+    visit(of, budget, &(Visit){id, n, see, to}, out);
 }
 
 void coverage_find(const CoverageOf *of, int64_t *budget, Coverage *out)

@@ -9,7 +9,8 @@
 #include "eval/sim/machine/device_memory.h"
 
 /* The launch of a kernel. wanted: by allocation, whose accesses are found; those of others are left out where
- * that is simple. kind: the accesses. unit: the bytes that are told apart. */
+ * that is simple. kind: the accesses. unit: the bytes that are told apart. thin: few threads of each block
+ * stand for all. */
 typedef struct {
     const DevMem *mem;
     const PtxModule *module;
@@ -18,6 +19,7 @@ typedef struct {
     const uint8_t *wanted;
     uint32_t unit;
     SliceKind kind;
+    int thin;
 } CoverageOf;
 
 /* The bytes that a launch writes, or reads, by allocation. */
@@ -42,6 +44,9 @@ typedef int CoverageSee(void *to, struct SliceRun *r);
 /* Visits boxes that together are the grid. Of *out, `why`, `line` and `ran` are set. */
 void coverage_visit(const CoverageOf *of, int64_t *budget, CoverageSee *see, void *to,
                     Coverage *out);
+/* The same for each of these blocks alone, whose linear numbers are in id. */
+void coverage_visit_some(const CoverageOf *of, const uint64_t *id, int64_t n, int64_t *budget,
+                         CoverageSee *see, void *to, Coverage *out);
 /* Fills in *out, which the caller releases. *budget: what it may take, in lanes of instructions; what it took
  * is subtracted. */
 void coverage_find(const CoverageOf *of, int64_t *budget, Coverage *out);

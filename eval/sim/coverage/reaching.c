@@ -7,9 +7,17 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/sim/coverage/slice_decode.h"
 #include "eval/sim/coverage/slice_run.h"
 
-enum { STEP_COST = 16 };
+enum {
+    STEP_COST = 16,
+    FULL_SHARE = 8,      /* of the budget: for a search with all threads of all blocks */
+    MORE_OF_HULL = 16,   /* threads that lie outside of others */
+    LEAST_MORE = 256,    /* bytes, the same */
+    FAR_APART = 1 << 30, /* bytes: in another buffer, perhaps */
+    MOST_NEAR = 1 << 16  /* blocks */
+};
 
 void block_set_release(BlockSet *s)
 {
@@ -119,12 +127,113 @@ static int see_box(void *to, SliceRun *r)
     return s->too_many;
 }
 
+static void search_all(const CoverageOf *of, Search *s, int64_t *budget, Coverage *out)
+{
+    memset(out, 0, sizeof *out);
+    coverage_visit(of, budget, see_box, s, out);
+    if (s->too_many) snprintf(out->why, sizeof out->why, "too many blocks that reach the bytes");
+}
+
+/* ---- by few threads ---- */
+
+/* Runs that move alike reach from the first to the last, and somewhat farther: other threads lie between. */
+static int see_hull(void *to, SliceRun *r)
+{
+    Search *s = to;
+    s->r = r;
+    for (int i = 0, end; i < r->n_runs && !s->too_many; i = end) {
+        BlockRun hull = r->runs[i];
+        int64_t hi = hull.at + hull.bytes;
+        for (end = i + 1; end < r->n_runs && !memcmp(r->runs[end].d, hull.d, sizeof hull.d) &&
+                          r->runs[end].at - hi < FAR_APART;
+             end++)
+            hi = r->runs[end].at + r->runs[end].bytes > hi ? r->runs[end].at + r->runs[end].bytes
+                                                           : hi;
+        int64_t more = (hi - hull.at) / MORE_OF_HULL + LEAST_MORE;
+        hull.at -= more;
+        hull.bytes = hi - hull.at + more;
+        search_run(s, &hull);
+    }
+    return s->too_many;
+}
+
+typedef struct {
+    Search s;
+    Ranges wanted, found; /* bytes of wanted allocations; what blocks store of them */
+} Exact;
+
+static int has_all(Exact *e)
+{
+    ranges_join(&e->found);
+    return !e->wanted.overflowed && !e->found.overflowed && ranges_have(&e->found, &e->wanted);
+}
+
+static int see_block(void *to, SliceRun *r)
+{
+    Exact *e = to;
+    int more = 0;
+    for (int i = 0; i < r->n_runs; i++) {
+        uint64_t lo = (uint64_t)r->runs[i].at, hi = lo + (uint64_t)r->runs[i].bytes;
+        if (!ranges_meet(&e->wanted, lo, hi)) continue;
+        ranges_add(&e->found, lo, hi);
+        more = 1;
+    }
+    return see_box(&e->s, r) || (more && has_all(e));
+}
+
+/* No other block changes what a block has stored. */
+static int only_stores(const PtxFunction *f)
+{
+    for (int i = 0; i < f->n_insts; i++)
+        if (slice_is(&f->insts[i], SLICE_CHANGES) && !slice_is(&f->insts[i], SLICE_STORES))
+            return 0;
+    return 1;
+}
+
+/* The bytes that are in wanted allocations. */
+static void find_wanted(const CoverageOf *of, const Ranges *bytes, Ranges *wanted)
+{
+    const Alloc *m = of->mem->allocs;
+    int at = -1;
+    for (int64_t i = 0; i < bytes->n; i++) {
+        uint64_t lo = bytes->of[i].lo;
+        if (at < 0 || lo - m[at].base >= m[at].room) at = devmem_find(of->mem, lo);
+        if (at >= 0 && of->wanted[at]) ranges_add(wanted, lo, bytes->of[i].hi);
+    }
+    ranges_join(wanted);
+}
+
+/* Looks for blocks by few of their threads, then at all threads of those that may reach the bytes. 1: they
+ * have all of them. */
+static int search_thin(const CoverageOf *of, Search *s, int64_t *budget, Coverage *out)
+{
+    BlockSet near = {.blocks = s->to->blocks};
+    CoverageOf thin = *of;
+    Search hull = {.bytes = s->bytes, .to = &near, .most = MOST_NEAR};
+    Exact exact = {.s = *s};
+    thin.thin = 1;
+    find_wanted(of, s->bytes, &exact.wanted);
+    memset(out, 0, sizeof *out);
+    coverage_visit(&thin, budget, see_hull, &hull, out);
+    int rc = !hull.too_many && !out->why[0];
+    if (rc) coverage_visit_some(of, near.id, near.n, budget, see_block, &exact, out);
+    rc = rc && !exact.s.too_many && !out->why[0] && has_all(&exact);
+    block_set_release(&near);
+    ranges_release(&exact.wanted);
+    ranges_release(&exact.found);
+    return rc;
+}
+
 int coverage_reaching(const CoverageOf *of, const Ranges *bytes, int64_t most, int64_t *budget,
                       BlockSet *to, Coverage *out)
 {
     Search s = {.bytes = bytes, .to = to, .most = most};
-    memset(out, 0, sizeof *out);
-    coverage_visit(of, budget, see_box, &s, out);
-    if (s.too_many) snprintf(out->why, sizeof out->why, "too many blocks that reach the bytes");
-    return out->why[0] ? -1 : 0;
+    int64_t part = *budget / FULL_SHARE, left = *budget - part;
+    if (!only_stores(of->kernel)) part = *budget, left = 0;
+    search_all(of, &s, &part, out);
+    *budget = part + left;
+    if (!out->why[0] || s.too_many || !left) return out->why[0] ? -1 : 0;
+    if (search_thin(of, &s, budget, out)) return 0;
+    if (!out->why[0]) snprintf(out->why, sizeof out->why, "blocks whose threads store far apart");
+    return -1;
 }

@@ -17,8 +17,9 @@ void block_set_release(BlockSet *s);
 int block_set_add(BlockSet *s, uint64_t id); /* 0: it was there */
 int block_set_has(const BlockSet *s, uint64_t id);
 
-/* Adds the blocks whose accesses meet the joined bytes, at most `most` of them. Returns 0; -1: they are not
- * known, and out->why says why. */
+/* Adds the blocks whose accesses meet the joined bytes, at most `most` of them. Where looking at all blocks
+ * takes too much, and the kernel has plain stores alone, blocks are enough that store all of the bytes: no
+ * other one changes them. Returns 0; -1: they are not known, and out->why says why. */
 int coverage_reaching(const CoverageOf *of, const Ranges *bytes, int64_t most, int64_t *budget,
                       BlockSet *to, Coverage *out);
 

@@ -10,7 +10,12 @@
 #include "eval/sim/coverage/slice_skip.h"
 #include "eval/sim/machine/instruction.h"
 
-enum { INST_COST = 24, BLOCK_COST = 400, DEEPEST = 400 };
+enum { INST_COST = 24, BLOCK_COST = 400, DEEPEST = 400, THIN = 8 };
+
+static int threads_of(const DeviceLaunch *l)
+{
+    return (int)(l->block[0] * l->block[1] * l->block[2]);
+}
 
 void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t budget)
 {
@@ -18,7 +23,8 @@ void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t 
     r->slice = s;
     r->launch = l;
     r->budget = budget;
-    r->n_lanes = (int)(l->block[0] * l->block[1] * l->block[2]);
+    r->n_lanes = threads_of(l);
+    r->apart = 1;
     size_t n = (size_t)s->n_slots + 5, lanes = (size_t)r->n_lanes;
     r->slots = memory_array((size_t)s->n_slots + 1, sizeof *r->slots);
     r->storage = memory_array(n * lanes, sizeof *r->storage);
@@ -26,6 +32,14 @@ void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t 
     for (int i = 0; i < s->n_slots; i++) r->slots[i].v = r->storage + (size_t)i * lanes;
     for (int i = 0; i < 4; i++) r->scratch[i].v = r->storage + (size_t)(s->n_slots + i) * lanes;
     r->result.v = r->storage + (size_t)(s->n_slots + 4) * lanes;
+}
+
+void slice_run_thin(SliceRun *r)
+{
+    int threads = threads_of(r->launch);
+    if (threads <= THIN) return;
+    r->n_lanes = THIN;
+    r->apart = threads / THIN;
 }
 
 void slice_run_close(SliceRun *r)
@@ -59,7 +73,9 @@ static void set_uniform(Lanes *v, uint64_t value)
 static uint64_t thread_value(const SliceRun *r, PtxSpecial which, int lane)
 {
     const uint32_t *of = r->launch->block;
-    uint32_t i = (uint32_t)lane, in_warp = i % LANES;
+    int is_last = lane == r->n_lanes - 1;
+    uint32_t i = (uint32_t)(is_last ? threads_of(r->launch) - 1 : lane * r->apart),
+             in_warp = i % LANES;
     switch (which) {
     case SPECIAL_TID_X: return i % of[0];
     case SPECIAL_TID_Y: return i / of[0] % of[1];
@@ -125,7 +141,9 @@ static int block_value(SliceRun *r, PtxSpecial which, const LaneMask *m, Lanes *
     case SPECIAL_CLUSTER_NCTAID_Z:
         set_uniform(out, cluster_of(r, (int)which - SPECIAL_CLUSTER_NCTAID_X));
         return 0;
-    case SPECIAL_NWARPID: set_uniform(out, (uint64_t)(r->n_lanes + LANES - 1) / LANES); return 0;
+    case SPECIAL_NWARPID:
+        set_uniform(out, (uint64_t)(threads_of(r->launch) + LANES - 1) / LANES);
+        return 0;
     case SPECIAL_DYNAMIC_SMEM_SIZE: set_uniform(out, r->launch->shared_bytes); return 0;
     case SPECIAL_WARP_SIZE: set_uniform(out, LANES); return 0;
     default: return -1;
@@ -243,7 +261,7 @@ static int store_tile(SliceRun *r, const SliceInst *in, const Lanes *from, const
     Lanes at = from[0], stride = from[1];
     int64_t between = in->bytes;
     if (in->n_sources > 1) lanes_pin(&stride, &r->box);
-    for (int i = 0; i < m->n; i += LANES) {
+    for (int i = 0; i<m->n; i += r->apart> 1 ? 1 : LANES) {
         if (!m->on[i]) continue;
         if (in->n_sources > 1)
             between = (int64_t)(uint32_t)stride.v[stride.uniform ? 0 : i] * in->k;

@@ -29,6 +29,7 @@ typedef struct SliceRun {
     int why_inst;              /* the PTX instruction */
     /* the block's state */
     int n_lanes, exited;
+    int apart; /* threads from one lane to the next; the last lane is the last thread */
     uint8_t *live;
     Lanes *slots, scratch[4], result;
     uint64_t *storage;
@@ -36,6 +37,8 @@ typedef struct SliceRun {
 
 /* The launch and the slice are borrowed. */
 void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t budget);
+/* From now on a block has few lanes, which stand for threads that lie between them. */
+void slice_run_thin(SliceRun *r);
 void slice_run_close(SliceRun *r);
 /* Returns 0; or -1 with `why`. */
 int slice_run_block(SliceRun *r, const uint32_t block[3]);

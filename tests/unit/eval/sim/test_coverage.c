@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "eval/sim/coverage/coverage.h"
+#include "eval/sim/coverage/reaching.h"
 
 enum { BYTES = 1 << 20 };
 
@@ -26,33 +27,52 @@ typedef struct {
     int known;
 } Found;
 
+/* A launch of a kernel with this body, on one buffer of BYTES. */
+typedef struct {
+    DevMem mem;
+    PtxModule m;
+    uint64_t y;
+    uint8_t wanted[1];
+    DeviceLaunch l;
+    CoverageOf of;
+} Launched;
+
+static void launch(Launched *x, const char *body, uint32_t grid, uint32_t block, uint32_t n)
+{
+    Error err;
+    char text[4096];
+    snprintf(text, sizeof text, "%s%s%s", head, body, tail);
+    if (ptx_parse(text, strlen(text), &x->m, &err)) fail_msg("%s", err.text);
+    assert_int_equal(devmem_open(&x->mem, 16 << 20, &err), 0);
+    assert_int_equal(devmem_new(&x->mem, BYTES, "y", &x->y, &err), 0);
+    x->wanted[0] = 1;
+    x->l = (DeviceLaunch){.kernel = "k", .grid = {grid, 1, 1}, .block = {block, 1, 1}};
+    memcpy(x->l.params, &x->y, sizeof x->y);
+    memcpy(x->l.params + 8, &n, sizeof n);
+    x->of = (CoverageOf){&x->mem, &x->m, &x->m.functions[0], &x->l, x->wanted, 4, SLICE_STORES, 0};
+}
+
+static void launched_close(Launched *x)
+{
+    devmem_close(&x->mem);
+    ptx_release(&x->m);
+}
+
 /* What a kernel with this body writes or reads of BYTES, with n elements. */
 static Found find_kind(SliceKind kind, const char *body, uint32_t grid, uint32_t block, uint32_t n)
 {
-    static DevMem mem;
-    PtxModule m;
-    Error err;
-    uint64_t y;
-    char text[4096];
+    static Launched x;
     int64_t budget = 100000000;
-    uint8_t wanted[1] = {1};
     Coverage c;
     Found f;
-    snprintf(text, sizeof text, "%s%s%s", head, body, tail);
-    if (ptx_parse(text, strlen(text), &m, &err)) fail_msg("%s", err.text);
-    assert_int_equal(devmem_open(&mem, 16 << 20, &err), 0);
-    assert_int_equal(devmem_new(&mem, BYTES, "y", &y, &err), 0);
-    DeviceLaunch l = {.kernel = "k", .grid = {grid, 1, 1}, .block = {block, 1, 1}};
-    memcpy(l.params, &y, sizeof y);
-    memcpy(l.params + 8, &n, sizeof n);
-    CoverageOf of = {&mem, &m, &m.functions[0], &l, wanted, 4, kind};
-    coverage_find(&of, &budget, &c);
+    launch(&x, body, grid, block, n);
+    x.of.kind = kind;
+    coverage_find(&x.of, &budget, &c);
     f.holes = written_holes(&c.of[0], &f.first);
     f.ran = c.ran;
     f.known = !c.why[0];
     coverage_release(&c);
-    devmem_close(&mem);
-    ptx_release(&m);
+    launched_close(&x);
     return f;
 }
 
@@ -159,17 +179,54 @@ static void test_copies_that_fill(void **state)
     assert_int_equal(f.first, 192 * 16);
 }
 
+/* The blocks that store one element, by a budget. */
+static int reaching(const char *body, uint32_t element, int64_t budget, BlockSet *to)
+{
+    static Launched x;
+    char text[2048];
+    Coverage c;
+    Ranges bytes = {0};
+    snprintf(text, sizeof text, "%s%s", body, put);
+    launch(&x, text, 1024, 256, 7);
+    x.of.kind = SLICE_CHANGES;
+    ranges_add(&bytes, x.y + 4 * element, x.y + 4 * element + 4);
+    ranges_join(&bytes);
+    *to = (BlockSet){.blocks = 1024};
+    int rc = coverage_reaching(&x.of, &bytes, 1024, &budget, to, &c);
+    ranges_release(&bytes);
+    launched_close(&x);
+    return rc;
+}
+
+/* Every block is unlike the others: its threads' places follow from quotients by 7, and no budget is enough
+ * for all threads of all. Few threads of each tell which blocks lie near an element. */
+static void test_few_threads_find_the_block(void **state)
+{
+    static const char rows[] = "mad.lo.s32 %r6, %r2, %r4, %r3;\ndiv.u32 %r7, %r6, %r1;\n"
+                               "mul.lo.s32 %r8, %r7, %r1;\nsub.s32 %r9, %r6, %r8;\n"
+                               "mad.lo.s32 %r6, %r7, %r1, %r9;\n";
+    BlockSet all, some, none;
+    (void)state;
+    assert_int_equal(reaching(rows, 100000, 100000000, &all), 0);
+    assert_int_equal(reaching(rows, 100000, 2000000, &some), 0);
+    assert_int_equal(all.n, 1);
+    assert_int_equal(some.n, 1);
+    assert_int_equal(all.id[0], 100000 / 256);
+    assert_int_equal(some.id[0], 100000 / 256);
+    assert_int_equal(reaching(rows, 100000, 100000, &none), -1);
+    block_set_release(&all), block_set_release(&some), block_set_release(&none);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_block_stands_for_all),
-        cmocka_unit_test(test_the_tail_is_another_block),
-        cmocka_unit_test(test_small_grids_and_repeated_blocks),
-        cmocka_unit_test(test_quotients),
-        cmocka_unit_test(test_loops),
-        cmocka_unit_test(test_what_is_loaded_is_not_known),
-        cmocka_unit_test(test_copies_that_fill),
-    };
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_block_stands_for_all),
+                                       cmocka_unit_test(test_the_tail_is_another_block),
+                                       cmocka_unit_test(test_small_grids_and_repeated_blocks),
+                                       cmocka_unit_test(test_quotients),
+                                       cmocka_unit_test(test_loops),
+                                       cmocka_unit_test(test_what_is_loaded_is_not_known),
+                                       cmocka_unit_test(test_copies_that_fill),
+                                       cmocka_unit_test(test_few_threads_find_the_block)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
