@@ -35,6 +35,7 @@ struct PlanCoverage {
     uint8_t *wanted;
     uint32_t unit;
     int64_t budget;
+    int patient;
 };
 
 /* ---- what launches point to ---- */
@@ -81,9 +82,10 @@ void covered_kernel(PlanCoverage *c, int i, const PtxFunction *kernel)
             c->targets[a].last_use = i;
 }
 
-void covered_patiently(PlanCoverage *c)
+void covered_patiently(PlanCoverage *c, int patiently)
 {
-    c->budget += patient_budget;
+    c->budget += (patiently - c->patient) * patient_budget;
+    c->patient = patiently;
 }
 
 /* Contents of buffers that begin with launch i. */

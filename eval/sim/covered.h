@@ -12,8 +12,8 @@ PlanCoverage *covered_new(const DevMem *mem, const DeviceLaunch *launches, int n
                           const DeviceSample *s);
 /* Every launch is announced before the first one runs. kernel NULL: it is a library call. */
 void covered_kernel(PlanCoverage *c, int i, const PtxFunction *kernel);
-/* From now on it takes up to some seconds. */
-void covered_patiently(PlanCoverage *c);
+/* From now on it takes up to some seconds, or not. */
+void covered_patiently(PlanCoverage *c, int patiently);
 /* Launch i has been sampled. module NULL: it is a library call. */
 void covered_launch(PlanCoverage *c, int i, const PtxModule *module, const PtxFunction *kernel);
 /* Fills in *s->written, and releases c. */

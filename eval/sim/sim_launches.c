@@ -729,13 +729,12 @@ static void announce_covered(Device *d, Sampling *g)
     for (int i = 0; i < g->n; i++) covered_kernel(g->covered, i, kernel_of(&g->launches[i]));
 }
 
-/* The last launch often takes the longest look. */
 static void note_covered(Sampling *g, int i)
 {
     const PtxFunction *f = kernel_of(&g->launches[i]);
     double seconds = 0;
-    for (int k = 0; k < g->n; k++) seconds += g->times[k].seconds;
-    if (i == g->n - 1 && seconds * 1e6 < g->out->win_us) covered_patiently(g->covered);
+    for (int k = 0; k <= i; k++) seconds += g->times[k].seconds;
+    covered_patiently(g->covered, seconds * 1e6 < g->out->win_us);
     covered_launch(g->covered, i, f ? &g->launches[i].module->code.ptx : NULL, f);
 }
 

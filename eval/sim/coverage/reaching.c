@@ -234,6 +234,7 @@ int coverage_reaching(const CoverageOf *of, const Ranges *bytes, int64_t most, i
     *budget = part + left;
     if (!out->why[0] || s.too_many || !left) return out->why[0] ? -1 : 0;
     if (search_thin(of, &s, budget, out)) return 0;
-    if (!out->why[0]) snprintf(out->why, sizeof out->why, "blocks whose threads store far apart");
+    if (!out->why[0])
+        snprintf(out->why, sizeof out->why, "blocks that are not found by few threads");
     return -1;
 }
