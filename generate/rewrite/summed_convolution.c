@@ -7,7 +7,8 @@
 
 #include "generate/rewrite/summed_text.h"
 
-enum { SPACE = 3, TEXT = 256 };
+/* EACH: an element that is added to the sum of a tap takes as long as so many products of a convolution. */
+enum { SPACE = 3, TEXT = 256, EACH = 48 };
 
 typedef struct {
     int transposed, n; /* dimensions of a window */
@@ -43,6 +44,17 @@ static int read_window(const Lines *l, const Summed *s, Window *w)
         w->n_bound += w->bound[d];
     }
     return 0;
+}
+
+/* 1: the sums of bound taps, for each of which the input is read, take less than the convolution. */
+static int is_less(const Lines *l, const Summed *s, const Window *w)
+{
+    int64_t taps = 1, sums = w->n_bound ? EACH : 0;
+    for (int d = 0; d < w->n; d++) {
+        taps *= w->taps[d];
+        if (w->bound[d]) sums *= w->taps[d];
+    }
+    return sums <= taps * l->bound->calls[s->product].call.result[0].size[1];
 }
 
 /* A range as a tensor that has `behind` dimensions of size 1 behind it. */
@@ -212,7 +224,7 @@ int sums_of_convolution(Lines *l, const Summed *s)
     Window w;
     char sums[GRAPH_NAME], filter[GRAPH_NAME], y[GRAPH_NAME], x[GRAPH_NAME];
     int whole = 1;
-    if (read_window(l, s, &w)) return 1;
+    if (read_window(l, s, &w) || !is_less(l, s, &w)) return 1;
     for (int d = 0; d < w.n; d++) whole &= w.folded[d];
     put_sums(l, s, &w, sums);
     put_filter(l, s, &w, filter);

@@ -139,15 +139,29 @@ int graph_summed(const GraphBound *b, int node, Summed *out)
     return r.dims && r.inputs > 1 && walk(b, c->in[0], out);
 }
 
+/* The flops of a node that a sum of so many terms makes needless. Half of what is left stays: along borders
+ * not all taps meet an element. */
+static int needless(const GraphBound *b, int node, int64_t terms, double *flops, Error *err)
+{
+    OpCost cost;
+    if (op_cost(&b->calls[node].call, &cost, err)) return -1;
+    *flops += cost.flops - 0.5 * cost.flops / (double)terms;
+    return 0;
+}
+
 int graph_least_cost(const GraphBound *b, OpCost *out, Error *err)
 {
     if (graph_cost(b, out, err)) return -1;
     for (int node = 0; node < b->graph->n_nodes; node++) {
         Summed s;
-        OpCost cost;
+        double less = 0;
         if (!graph_summed(b, node, &s)) continue;
-        if (op_cost(&b->calls[s.product].call, &cost, err)) return -1;
-        out->flops -= cost.flops - cost.flops / (double)s.terms;
+        int rc =
+            needless(b, s.product, s.terms, &less, err) || needless(b, node, s.terms, &less, err);
+        for (int i = 0; i < s.n_chain && !rc; i++)
+            rc = needless(b, s.chain[i], s.terms, &less, err);
+        if (rc) return -1;
+        out->flops -= less;
     }
     return 0;
 }
