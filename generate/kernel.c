@@ -1,4 +1,5 @@
-/* The names of a kernel's parameters, its axes, and whether it is still what it was traced to be. */
+/* The names of a kernel's parameters, its axes, whether it is still what it was traced to be, and what makes
+ * it too large. */
 #include "generate/kernel.h"
 
 #include <ctype.h>
@@ -98,6 +99,19 @@ int kernel_is_stale(const Kernel *k)
         if (x->stored ? !read && !root : x->kind == NODE_VIEW) return 1;
     }
     return 0;
+}
+
+int kernel_repeated(const Kernel *k, Error *err)
+{
+    int last = -1;
+    error_set(err, ERROR_UNSUPPORTED, "a kernel of more than %d steps", KERNEL_STEPS);
+    for (int i = 0; i < k->n; i++) {
+        const int node = k->step[i].node;
+        const Node *x = &k->nodes->node[node];
+        for (int j = 0; j < i && x->kind == NODE_POINT && !x->stored && node > last; j++)
+            if (k->step[j].node == node) last = node;
+    }
+    return last;
 }
 
 /* ---- merging ---- */

@@ -66,6 +66,9 @@ typedef struct {
 int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err);
 /* 1: what it computes on its way lies in memory by now, for other kernels: it has to be traced anew. */
 int kernel_is_stale(const Kernel *k);
+/* Of a kernel of too many steps: the last point that it computes at several places, which another kernel is
+ * to store, or -1; *err says it in both cases. */
+int kernel_repeated(const Kernel *k, Error *err);
 /* Joins neighbouring axes through which all elements lie in one piece. */
 void kernel_merge(Kernel *k);
 

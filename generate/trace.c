@@ -51,8 +51,7 @@ static int add_step(Kernel *k, const Step *s, Error *err)
         if ((o->node == s->node || s->place) && index_same(&o->at, &s->at)) return i;
         if (same_work(k->nodes, o, s)) return i;
     }
-    if (k->n == KERNEL_STEPS)
-        return error_set(err, ERROR_UNSUPPORTED, "a kernel of more than %d steps", KERNEL_STEPS);
+    if (k->n == KERNEL_STEPS) return want(k, kernel_repeated(k, err));
     k->step[k->n] = *s;
     return k->n++;
 }

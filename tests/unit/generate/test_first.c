@@ -320,6 +320,29 @@ static void test_a_row_of_two_axes_is_guarded(void **state)
     expect(source_of(&s, lines, (const int[]){2, 3, 2}), ") % 4 == 0)", NULL);
 }
 
+/* Each value is computed at one place more than the one after it. */
+static void test_a_kernel_of_too_many_steps_reads_what_another_stores(void **state)
+{
+    enum { LEVELS = 20, EACH = 3 };
+    static char text[LEVELS * EACH][96];
+    const char *lines[LEVELS * EACH];
+    Small s = {.axes = {{"rows", NULL, 8}}, .inputs = {tensor("x", DTYPE_F32, "rows", "64")}};
+    (void)state;
+    for (int i = 0; i < LEVELS; i++) {
+        char from[8] = "x", to[8] = "y";
+        if (i) snprintf(from, sizeof from, "a%d", i);
+        if (i < LEVELS - 1) snprintf(to, sizeof to, "a%d", i + 1);
+        for (int k = 0; k < EACH; k++) lines[i * EACH + k] = text[i * EACH + k];
+        snprintf(text[i * EACH], sizeof text[0], "l%d = aten.slice.Tensor(%s, 1, 0, end=%d)", i,
+                 from, 63 - i);
+        snprintf(text[i * EACH + 1], sizeof text[0], "r%d = aten.slice.Tensor(%s, 1, 1, end=%d)", i,
+                 from, 64 - i);
+        snprintf(text[i * EACH + 2], sizeof text[0], "%s = aten.sub.Tensor(l%d, r%d)", to, i, i);
+    }
+    expect(source_of(&s, lines, (const int[]){LEVELS * EACH, 1, 1}), "//@ launch kernel_2<<<",
+           "stay as they");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_calls_come_before_a_choice),
         cmocka_unit_test(test_a_number_may_be_a_size),
         cmocka_unit_test(test_a_row_of_two_axes_is_guarded),
+        cmocka_unit_test(test_a_kernel_of_too_many_steps_reads_what_another_stores),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
