@@ -284,8 +284,15 @@ def archive(args, notes):
     program, parameters, module, inputs, cut = export(source, args.mode, notes)
     if cut:
         notes[f"{cut}: the task ends before it"] = 1
-    save(program, args.output, {**describe(source, program, parameters, module, inputs),
-                                **({"cut": cut} if cut else {})})
+    text = {**describe(source, program, parameters, module, inputs), **({"cut": cut} if cut else {})}
+    try:
+        save(program, args.output, text)
+    except torch._export.serde.serialize.SerializeError as e:
+        holds = [n for n in program.graph.nodes if isinstance(n.target, torch._ops.HigherOrderOperator)]
+        if not holds:
+            raise Refused(f"{source.path}: PyTorch cannot save the program: {reason(e)}") from e
+        raise Refused(f"{node_place(source, holds[0])}: {holds[0].target} holds a graph that PyTorch cannot "
+                      "save") from e
 
 
 def main():

@@ -99,10 +99,13 @@ class Named:
         classes = [n for n, v in own if is_module_class(v)]
         codes = [v.__init__.__code__ for n, v in own if n in classes and hasattr(v.__init__, "__code__")]
         used = {n for code in codes for n in code.co_names}
+        makers = [n for n in FACTORIES if callable(getattr(self.scope, n, None))
+                  and not isinstance(getattr(self.scope, n), torch.nn.Module)]
+        is_plain = hasattr(self.scope, "Model") and (not makers or hasattr(self.scope, "get_init_inputs"))
         for names in (
-            ["Model"] if hasattr(self.scope, "Model") else [],
+            ["Model"] if is_plain else [],  # what a factory makes of it may have another type
             [n for n, v in own if isinstance(v, torch.nn.Module)],
-            [n for n in FACTORIES if callable(getattr(self.scope, n, None))],
+            makers,
             [n for n in classes if n not in used],
             [n for n, v in own if inspect.isfunction(v) and n not in (*EXAMPLES, "get_init_inputs")],
         ):
@@ -383,12 +386,12 @@ class Inputs:
         if isinstance(given, torch.Tensor):
             given = [given]
         pair = not isinstance(given, dict) and len(given) == 2 and isinstance(given[1], dict)
+        takes_all = any(p.kind == p.VAR_KEYWORD for p in forward)
         self.args, self.keywords = (
             arguments_of(given)
-            if not pair or set(given[1]) <= set(names) and given[1]
+            if not pair or given[1] and (takes_all or set(given[1]) <= set(names))
             else (list(given), {})
         )
-        takes_all = any(p.kind == p.VAR_KEYWORD for p in forward)
         for name in self.keywords:
             if name not in names and not takes_all:
                 raise Refused(f"{source.path}: get_inputs gives {name}, which is no argument of forward")

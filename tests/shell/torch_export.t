@@ -110,6 +110,24 @@ module autocast_off <<<'with torch.autocast("cuda", enabled=False):
     x = x.float() @ x.T
 return x * 2'
 imported autocast_off 'aten.matmul(x, numpy_t)'
+cat >both.py <<'END'
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.randn(8))
+    def forward(self, *parts, **named):
+        return sum(parts) * self.w + named["bias"]
+def get_model():
+    return Model().to(torch.bfloat16)
+def get_inputs():
+    x = torch.rand(6, 8, dtype=torch.bfloat16)
+    return [x, x], {"bias": x}
+END
+imported both 'aten.mul.Tensor('
+types=$(grep -o '"dtype": "[^"]*"' tasks/both/task.json | sort -u)
+grep -q 'found get_model and' err2 && [ "$types" = '"dtype": "bfloat16"' ]
+ok $? "a factory goes before the class that it makes, and arguments may be *parts and **named"
 cat >decorated.py <<'END'
 import torch
 class Model(torch.nn.Module):

@@ -1,6 +1,8 @@
 """A module in place of the original: its class, parameters, buffers, submodules and hooks are the original's,
 and its forward launches the kernels where they stand for the original's forward."""
 
+import dataclasses
+
 import torch
 from torch.utils import _pytree as pytree
 
@@ -22,6 +24,45 @@ def _format(t):
         return None
     return next((f for f, rank in ((torch.channels_last, 4), (torch.channels_last_3d, 5))
                  if t.dim() == rank and t.is_contiguous(memory_format=f)), None)
+
+
+def _record(value):
+    """A function that makes a dataclass like this one of the values of its fields."""
+    kind, fields = type(value), dataclasses.fields(value)
+
+    def make(values):
+        named = dict(zip((f.name for f in fields), values))
+        made = kind(**{f.name: named[f.name] for f in fields if f.init})
+        for f in fields:
+            if not f.init:
+                object.__setattr__(made, f.name, named[f.name])
+        return made
+
+    return make
+
+
+def _flatten(value):
+    """The leaves of a result, and a function that puts as many together again. To PyTorch a dataclass is a
+    leaf, unless its library has registered it."""
+    leaves, spec = pytree.tree_flatten(value)
+    own, parts = [], []  # parts: of each leaf, how many leaves it has, and what puts them together
+    for leaf in leaves:
+        if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+            found, again = _flatten([getattr(leaf, f.name) for f in dataclasses.fields(leaf)])
+            parts.append((len(found), lambda given, make=_record(leaf), again=again: make(again(given))))
+            own += found
+        else:
+            parts.append((1, None))
+            own.append(leaf)
+
+    def again(given):
+        out, at = [], 0
+        for n, put in parts:
+            out.append(put(given[at:at + n]) if put else given[at])
+            at += n
+        return pytree.tree_unflatten(out, spec)
+
+    return own, again
 
 
 class Bound:
@@ -78,7 +119,7 @@ class Bound:
     def learn(self, package, result):
         """How forward gives its results: a function of the operator's results, or None where they are equal.
         Returns a reason, or None."""
-        leaves, spec = pytree.tree_flatten(result)
+        leaves, again = _flatten(result)
         dtypes = [t.dtype for t in leaves if isinstance(t, torch.Tensor)]
         if len(dtypes) != len(package.out_dtypes) or any(
             t is not None and not isinstance(t, torch.Tensor) for t in leaves
@@ -98,7 +139,7 @@ class Bound:
                      for r, d, f in zip(results, dtypes, formats)]
             if flat:
                 return tuple(given)
-            return pytree.tree_unflatten([None if i is None else given[i] for i in places], spec)
+            return again([None if i is None else given[i] for i in places])
 
         self.put = put
         return None
@@ -144,7 +185,7 @@ def _first(self, arguments, keywords, tensors):
     if package.capturing():
         package.say("its first call is within a CUDA graph's capture; call it once before")
         return want
-    leaves = [t for t in pytree.tree_leaves(want) if isinstance(t, torch.Tensor)]
+    leaves = [t for t in _flatten(want)[0] if isinstance(t, torch.Tensor)]
     why = bound.learn(package, want) or package.apart(package.registered(*tensors), leaves)
     bound.checked, bound.refused = why is None, why
     if why:
