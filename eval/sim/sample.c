@@ -275,6 +275,14 @@ static uint64_t distance(const Sample *s)
     return is_shared_apart(s) ? 1ull << doublings : 0;
 }
 
+/* Block n has run. */
+static void note_near_lines(Sample *s, const SimCounts *done)
+{
+    if (s->far != 1 || s->ids[s->n] != s->ids[s->n - 1] + 1 || !done->atomic_lines) return;
+    s->near_lines =
+        fmax(s->near_lines, (double)done->atomic_near_lines / (double)done->atomic_lines);
+}
+
 static void note_reads(const Sample *s)
 {
     for (int i = 0; i < s->mem->n_allocs; i++) {
@@ -535,6 +543,7 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
     Sample *s = sample;
     if (done) {
         note_shared(s);
+        note_near_lines(s, done);
         s->done[s->n] = *done;
         s->done[s->n++].blocks = s->blocks;
         s->insts += done->thread_insts;
@@ -596,6 +605,19 @@ static double closing_cycles(const Sample *s)
     return fmax(0, alone(&s->done[s->closing]) - usual);
 }
 
+/* The parts of a buffer that half of the sampled blocks read, or more: what the blocks of a wave share. */
+static void find_common(const Sample *s, const Alloc *a, BufferTraffic *t)
+{
+    enum { LEAST_SHARERS = 8 };
+    double sectors = ceil((double)a->bytes / SECTOR), part = (double)(1ull << a->part_shift);
+    int all = s->n * (int)s->cluster;
+    for (int k = 0; k < DEVMEM_PARTS && k * part < sectors; k++) {
+        if (a->part[k].blocks < LEAST_SHARERS || (int)a->part[k].blocks * 2 < all) continue;
+        t->common += fmin(part, sectors - k * part);
+        t->common_read += (double)a->part[k].read;
+    }
+}
+
 void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts *out)
 {
     const DevMem *mem = s->mem;
@@ -607,13 +629,16 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
                                .written = (double)mem->allocs[i].written_sectors,
                                .size = (double)mem->allocs[i].bytes,
                                .shared = {s->shared[i].share[0], s->shared[i].share[1]},
-                               .apart = (double)s->shared[i].apart};
+                               .apart = (double)s->shared[i].apart,
+                               .atomics = mem->allocs[i].atomics != 0};
+    for (int i = 0; i < mem->n_allocs; i++) find_common(s, &mem->allocs[i], &t[i]);
     find_weights(s, weights);
     extrapolate_blocks(s->done, weights, s->n, out);
     uint64_t heavy = heavy_blocks(s->census, s->blocks);
     if (heavy) out->heavy_blocks = heavy;
     extrapolate_heaviest(heavier(s), out);
     out->path_cycles = (uint64_t)(waits_of_blocks(s) + closing_cycles(s));
+    out->atomic_near_lines = (uint64_t)(s->near_lines * (double)out->atomic_lines);
     extrapolate_traffic(p, t, mem->n_allocs, resident / (double)s->cluster, out);
     out->registers = registers;
     out->blocks *= s->cluster;

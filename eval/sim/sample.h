@@ -47,7 +47,8 @@ typedef struct {
     uint64_t ids[SAMPLE_BLOCKS];
     uint64_t insts;           /* thread-instructions of them */
     uint64_t atomics, fences; /* sums */
-    SimCounts *done;          /* SAMPLE_BLOCKS of them */
+    double near_lines; /* the share of its lines of atomics that a block shares with the next one */
+    SimCounts *done;   /* SAMPLE_BLOCKS of them */
     const DevMem *mem;
     struct SharedReads *shared; /* one for each allocation of mem */
 } Sample;

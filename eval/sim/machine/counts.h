@@ -99,9 +99,9 @@ typedef struct {
      * address, 1 where the assembler merges them (merged.c). */
     uint64_t global_atomic_requests, global_atomic_sectors, global_atomic_serial;
     uint64_t global_atomic_work; /* what they take of L2, in hundredths of a sector's (traffic.c) */
-    /* Turns on lines of 128 bytes, the lines of the block, and those of them that no block of the launch has
-     * had before. */
-    uint64_t atomic_turns, atomic_lines, atomic_first_lines;
+    /* Turns on lines of 128 bytes, the lines of the block, those of them that no block of the launch has had
+     * before, and those that the block before had. */
+    uint64_t atomic_turns, atomic_lines, atomic_first_lines, atomic_near_lines;
     uint64_t global_atomic_hottest; /* the most turns on one line in the launch (traffic.c) */
     /* The index of that line in the device's memory. Of a sample: the turns on one that blocks share. */
     uint64_t hottest_line, hottest_shared;

@@ -393,6 +393,14 @@ void devmem_forget_traffic(DevMem *m)
     m->launch_id = 1;
 }
 
+static void begin_parts(Alloc *a)
+{
+    uint64_t last = a->room ? (a->room - 1) >> 5 : 0;
+    memset(a->part, 0, sizeof a->part);
+    a->part_shift = 0;
+    while (last >> a->part_shift >= DEVMEM_PARTS) a->part_shift++;
+}
+
 void devmem_launch(DevMem *m)
 {
     if (m->next_tag > 0xf0000000u) {
@@ -409,6 +417,7 @@ void devmem_launch(DevMem *m)
         m->allocs[i].changed |= m->allocs[i].written_sectors != 0;
         m->allocs[i].read_sectors = m->allocs[i].written_sectors = m->allocs[i].near_sectors = 0;
         m->allocs[i].asked = 0;
+        begin_parts(&m->allocs[i]);
     }
     m->tag_floor = m->next_tag++; /* the floor itself means "several blocks" */
     m->n_tags = 1;

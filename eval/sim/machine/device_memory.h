@@ -25,7 +25,8 @@ enum {
     DEVMEM_CHUNK = 1 << 10,
     DEVMEM_MARKED = 1 << 15,
     DEVMEM_PAGE = 4096,
-    DEVMEM_NEAR = 4096,     /* a power of two */
+    DEVMEM_NEAR = 4096, /* a power of two */
+    DEVMEM_PARTS = 16,
     DEVMEM_SPARSE = 4 << 20 /* bytes from which on a poisoned buffer is not filled with 0xff */
 };
 
@@ -45,9 +46,15 @@ typedef struct {
     int fill_input;
     uint64_t read_sectors, written_sectors; /* distinct in each block, since devmem_launch */
     uint64_t near_sectors; /* of those that were read, those that the block before read, too */
-    uint64_t asked;        /* bytes of distinct addresses in each request, since devmem_launch */
-    uint64_t atomics;      /* requests, since devmem_assume */
-    int changed;           /* by an earlier launch, since then */
+    struct AllocPart {     /* of each DEVMEM_PARTS-th of the buffer, or of less, in whole sectors */
+        uint64_t read;     /* of read_sectors */
+        uint32_t launch_id; /* of the last block that read it */
+        uint32_t blocks;    /* that read it, since devmem_launch */
+    } part[DEVMEM_PARTS];
+    int part_shift;   /* sector >> part_shift: the part, counted from the first sector */
+    uint64_t asked;   /* bytes of distinct addresses in each request, since devmem_launch */
+    uint64_t atomics; /* requests, since devmem_assume */
+    int changed;      /* by an earlier launch, since then */
 } Alloc;
 
 typedef struct {

@@ -19,8 +19,17 @@ static int in_l1(DevMem *mem, uint64_t tag, uint64_t sector)
     return (found & bit) != 0;
 }
 
+/* The block reads the sector of the buffer for the first time. */
+static void count_part(const DevMem *mem, Alloc *al, uint64_t sector)
+{
+    struct AllocPart *part = &al->part[(sector - ((al->base - ARENA_BASE) >> 5)) >> al->part_shift];
+    part->blocks += part->launch_id != mem->launch_id;
+    part->launch_id = mem->launch_id;
+    part->read++;
+}
+
 /* Returns 1 when the sector is not in L1, or when the load does not look there. */
-static int count_load_sector(Exec *x, uint64_t sector, int past_l1)
+static int count_load_sector(Exec *x, Alloc *al, uint64_t sector, int past_l1)
 {
     DevMem *mem = x->mem;
     SimCounts *n = &x->counts;
@@ -37,7 +46,7 @@ static int count_load_sector(Exec *x, uint64_t sector, int past_l1)
     if (t & 3)
         n->l2_load_sectors++;
     else
-        n->dram_read_sectors++;
+        n->dram_read_sectors++, count_part(mem, al, sector);
     mem->touched[sector] = t | 1;
     return 1;
 }
@@ -80,6 +89,7 @@ static void count_atomic_line(Exec *x, uint64_t line, uint32_t turns)
     if (*slot >> 32 != mem->launch_id) {
         x->counts.atomic_lines++;
         x->counts.atomic_first_lines += *slot >> 32 < mem->first_id;
+        x->counts.atomic_near_lines += *slot >> 32 == mem->launch_id - 1;
         *slot = launch;
     }
     *slot += turns;
@@ -156,7 +166,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
                 if (kind != MEM_LOAD && kind != MEM_STORE) count_atomic_line(x, line, turns);
             }
             if (kind == MEM_LOAD) {
-                if (!count_load_sector(x, s, a->mo->past_l1)) continue;
+                if (!count_load_sector(x, al, s, a->mo->past_l1)) continue;
                 n->lone_sectors += s >> 1 == pair ? UINT64_MAX : 1;
                 pair = s >> 1;
             } else if (kind == MEM_STORE)

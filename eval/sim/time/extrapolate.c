@@ -3,10 +3,17 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define FIRST_FIELD offsetof(SimCounts, warp_insts)
-enum { FIELDS = (sizeof(SimCounts) - FIRST_FIELD) / sizeof(uint64_t), SECTOR = 32 };
+enum {
+    FIELDS = (sizeof(SimCounts) - FIRST_FIELD) / sizeof(uint64_t),
+    SECTOR = 32,
+    LINE_SECTORS = 4
+};
 _Static_assert((sizeof(SimCounts) - FIRST_FIELD) % sizeof(uint64_t) == 0, "numbers of 64 bits");
 
 static const size_t largest[] = {
@@ -161,6 +168,17 @@ double extrapolate_kept(const Profile *p, double bytes)
     return kept;
 }
 
+/* The turns on each line that resident blocks use at a time, in a sum over the launch. lines: of the buffers
+ * with atomics. Where neighbours share lines, a wave uses its part of all. */
+static double turns_on_each(const SimCounts *c, double lines, double resident)
+{
+    double all = (double)c->atomic_lines, once = fmin(all, lines),
+           part = resident / (double)c->blocks;
+    if (once <= 0) return 0;
+    double near = (double)c->atomic_near_lines / all, apart = fmin(once, all * part);
+    return (double)c->atomic_turns / fmax(1, near * once * part + (1 - near) * apart);
+}
+
 /* How many blocks of an SM read the same sector, where the blocks of a wave read `each` sectors of a
  * buffer and `wave` of them are distinct. They share the SM's L1. */
 static double on_one_sm(const Profile *p, double each, double wave, double resident)
@@ -169,48 +187,87 @@ static double on_one_sm(const Profile *p, double each, double wave, double resid
     return fmax(1, fmin(sharers, resident) / p->sm_count);
 }
 
+/* What all blocks read of a buffer, or of the parts of it that nearly all of them read, in sectors. */
+typedef struct {
+    double all;   /* counted for each block */
+    double once;  /* that are distinct */
+    double wave;  /* of `once`, those that a wave reads */
+    double again; /* counted for each wave */
+} Reads;
+
+static Reads reads_of(const BufferTraffic *b, const SimCounts *c, double resident, double all,
+                      double sectors)
+{
+    Reads r = {.all = all, .once = fmin(all, sectors)};
+    r.wave = wave_reads(b, c, resident, all, r.once);
+    r.again = fmin(all, fmax(r.once, r.wave * ceil((double)c->blocks / resident)));
+    return r;
+}
+
+static void add_reads(Reads *sum, Reads r)
+{
+    sum->all += r.all, sum->once += r.once, sum->wave += r.wave, sum->again += r.again;
+}
+
+/* Sectors that come from DRAM. A sector that several waves read is read again behind as many others as the
+ * waves between read, of `data` in all. */
+static double from_dram(const Profile *p, Reads r, double wave, double data)
+{
+    if (r.again <= r.once) return r.once;
+    double waves = r.wave > 0 ? fmax(1, r.once / r.wave) : 1,
+           kept = extrapolate_kept(p, fmin(data, waves * wave) * SECTOR / p->l2_share);
+    return r.once + (r.again - r.once) * (1 - kept);
+}
+
 void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
                          SimCounts *c)
 {
-    double read = 0, written = 0, footprint = 0, wave_footprint = 0, again = 0, sharing = 1,
-           blocks = (double)c->blocks, reads = 0, writes = 0, loads = 0, misses = 0;
+    double read = 0, written = 0, footprint = 0, wave_footprint = 0, dram = 0, sharing = 1,
+           blocks = (double)c->blocks, writes = 0, misses = 0, lines = 0;
     for (int i = 0; i < n; i++) read += buffers[i].read, written += buffers[i].written;
     double read_scale = read > 0 ? (double)c->dram_read_sectors / read : 0,
            write_scale = written > 0 ? (double)c->dram_write_sectors / written : 0;
     double moved = share_of_room(buffers, n, write_scale);
+    Reads all = {0}, *parts = memory_array((size_t)n + 1, 2 * sizeof *parts);
     if (resident > blocks) resident = blocks;
     for (int i = 0; i < n; i++) {
-        double sectors = ceil(buffers[i].size / SECTOR), in = buffers[i].read * read_scale,
-               out = buffers[i].written * write_scale;
+        const BufferTraffic *b = &buffers[i];
+        double sectors = ceil(b->size / SECTOR), out = b->written * write_scale;
         if (out > 0 && out < sectors) out += (sectors - out) * moved;
-        double once = fmin(in, sectors), wave = wave_reads(&buffers[i], c, resident, in, once);
-        loads += in;
-        misses += in / on_one_sm(p, in / blocks * resident, wave, resident);
-        reads += once;
+        Reads *half = &parts[2 * i], sum = {0};
+        half[0] = reads_of(b, c, resident, b->common_read * read_scale, b->common);
+        half[1] =
+            reads_of(b, c, resident, (b->read - b->common_read) * read_scale, sectors - b->common);
+        add_reads(&sum, half[0]), add_reads(&sum, half[1]);
+        add_reads(&all, sum);
+        lines += b->atomics ? ceil(sectors / LINE_SECTORS) : 0;
+        Reads whole_buffer = reads_of(b, c, resident, sum.all, sectors);
+        misses += sum.all / on_one_sm(p, sum.all / blocks * resident, whole_buffer.wave, resident);
         writes += fmin(out, sectors);
-        footprint += fmin(once + out, sectors);
-        wave_footprint += fmin(wave + out / blocks * resident, sectors);
-        again += fmin(in, fmax(once, wave * ceil(blocks / resident)));
+        footprint += fmin(sum.once + out, sectors);
+        wave_footprint += fmin(sum.wave + out / blocks * resident, sectors);
         if (out > sectors) sharing = fmax(sharing, out / sectors);
     }
-    double dram = footprint * SECTOR <= (double)p->l2_size ? reads : again,
-           touched = (double)c->dram_read_sectors,
+    for (int i = 0; i < 2 * n; i++) dram += from_dram(p, parts[i], wave_footprint, footprint);
+    free(parts);
+    double touched = (double)c->dram_read_sectors,
            past_l1 = (double)c->global_load_sectors - (double)c->l1_hit_sectors,
            kept = extrapolate_kept(p, wave_footprint * SECTOR);
     /* What a block reads again finds its data in L2 as far as those of a wave stay there. */
     if (past_l1 > touched) dram += (past_l1 - touched) * (1 - kept);
-    c->footprint_read_bytes = whole(reads * SECTOR);
+    c->footprint_read_bytes = whole(all.once * SECTOR);
     c->footprint_write_bytes = whole(writes * SECTOR);
     c->wave_footprint_bytes = whole(wave_footprint * SECTOR);
     c->dram_read_sectors = whole(dram + fills(c, writes, footprint, (double)p->l2_size));
     c->dram_write_sectors = whole(writes);
     /* One block of an SM asks L2 for what several of them read. */
-    double asked = past_l1 * (loads > 0 ? misses / loads : 1);
+    double asked = past_l1 * (all.all > 0 ? misses / all.all : 1);
     c->lone_sectors = whole((double)c->lone_sectors * asked / fmax(past_l1, 1));
     c->l1_hit_sectors = whole((double)c->global_load_sectors - asked);
     c->l2_load_sectors = asked > dram ? whole(asked - dram) : 0;
     c->global_atomic_hottest = whole((double)c->global_atomic_hottest * sharing);
-    if (c->hottest_shared > c->global_atomic_hottest) c->global_atomic_hottest = c->hottest_shared;
+    double turns = fmax((double)c->hottest_shared, turns_on_each(c, lines, resident));
+    c->global_atomic_hottest = whole(fmax((double)c->global_atomic_hottest, turns));
     double first = (double)c->leader_dram_waits,
            later = fmax(0, (double)c->leader_far_waits - first);
     /* The blocks of the first wave start together: each waits for what one of them loads. */

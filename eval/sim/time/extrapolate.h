@@ -21,6 +21,9 @@ typedef struct {
     double shared[2]; /* the share of its reads that a block has in common with the next one, and
                          with the one `apart` from it */
     double apart;
+    double common,
+        common_read; /* sectors of its parts that many blocks read, and of `read` those in them */
+    int atomics;     /* are there any in the sample? */
 } BufferTraffic;
 
 /* Sets what reaches DRAM, and the footprints. A buffer that blocks share counts once where the

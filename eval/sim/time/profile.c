@@ -11,24 +11,25 @@
 #define ERROR_ASSUMED 2.5
 
 /* Common to all: an SM has four schedulers, each of which issues one warp-instruction per cycle. */
-#define AMPERE_AND_LATER                                                                           \
-    .threads_per_block = 1024, .registers_per_sm = 65536, .register_unit = 256,                    \
-    .shared_reserved = 1024, .shared_unit = 128, .sfu_lanes = 16, .lsu_lanes = 32,                 \
-    .shuffle_lanes = 32, .l1_bytes = 128, .l2_bytes = 64, .far_bytes = 16, .const_cycles = 2.8,    \
-    .barrier_cycles = 13, .barrier_warp_cycles = 2, .block_interval = 1.2, .block_cycles = 350,    \
-    .block_warp_cycles = 15, .atomic_cycles = 0.03, .atomic_hot_cycles = 1.7,                      \
-    .shared_atomic_cycles = 1.3, .arrival_cycles = 2, .fence_cycles = 15, .block_fence_cycles = 4, \
-    .remote_arrival_cycles = 9, .store_line_cycles = 3.2, .store_sector_cycles = 1.4,              \
-    .single_sector_cycles = 2.0, .lone_sector_cost = 0.8
+#define AMPERE_AND_LATER                                                                        \
+    .threads_per_block = 1024, .registers_per_sm = 65536, .register_unit = 256,                 \
+    .shared_reserved = 1024, .shared_unit = 128, .sfu_lanes = 16, .lsu_lanes = 32,              \
+    .shuffle_lanes = 32, .l1_bytes = 128, .l2_bytes = 64, .far_bytes = 16, .const_cycles = 2.8, \
+    .barrier_cycles = 13, .barrier_warp_cycles = 2, .block_interval = 1.2, .block_cycles = 350, \
+    .block_warp_cycles = 15, .atomic_cycles = 0.03, .atomic_hot_cycles = 1.7,                   \
+    .shared_atomic_cycles = 1.3, .arrival_cycles = 1.9, .fence_cycles = 15,                     \
+    .block_fence_cycles = 4, .remote_arrival_cycles = 9, .store_line_cycles = 3.2,              \
+    .store_sector_cycles = 1.4, .single_sector_cycles = 2.0, .lone_sector_cost = 0.8
 
 /* Compute capability 9.0. Latencies, intervals and overheads are measured on an H200. */
-#define HOPPER                                                                                \
-    AMPERE_AND_LATER,                                                                         \
-        .arch = "sm_90", .mma_share = 0.60, .l1_size = 256 << 10, .clock_hz = 1.98e9,         \
-        .threads_per_sm = 2048, .warps_per_sm = 64, .blocks_per_sm = 32,                      \
-        .shared_per_sm = 228 << 10, .shared_per_block = 227 << 10, .fp32_lanes = 128,         \
-        .int_lanes = 64, .fp16_lanes = 128, .fp64_lanes = 64, .error_factor = ERROR_MEASURED, \
-        .l1_cycles = 40, .l2_cycles = 375, .dram_cycles = 670, .launch_s = 2.5e-6, .gap_s = 1.1e-6
+#define HOPPER                                                                                   \
+    AMPERE_AND_LATER, .arch = "sm_90", .mma_share = 0.60, .l1_size = 256 << 10,                  \
+                      .clock_hz = 1.98e9, .threads_per_sm = 2048, .warps_per_sm = 64,            \
+                      .blocks_per_sm = 32, .shared_per_sm = 228 << 10,                           \
+                      .shared_per_block = 227 << 10, .fp32_lanes = 128, .int_lanes = 64,         \
+                      .fp16_lanes = 128, .fp64_lanes = 64, .error_factor = ERROR_MEASURED,       \
+                      .l1_cycles = 40, .l2_cycles = 375, .dram_cycles = 670, .launch_s = 2.5e-6, \
+                      .gap_s = 1.1e-6, .l2_share = 0.5
 
 /* Compute capabilities 8.6 and 8.9: half of the fp32 lanes are also the integer lanes. */
 #define AMPERE_GRAPHICS                                                                            \
@@ -36,7 +37,7 @@
                       .shared_per_sm = 100 << 10, .shared_per_block = 99 << 10, .fp32_lanes = 128, \
                       .int_lanes = 64, .int_shares_fp32 = 1, .mma_share = 1, .fp16_lanes = 128,    \
                       .fp64_lanes = 2, .error_factor = ERROR_ASSUMED, .launch_s = 2.5e-6,          \
-                      .gap_s = 1.2e-6
+                      .gap_s = 1.2e-6, .l2_share = 1
 
 static const Profile profiles[] = {
     {AMPERE_AND_LATER,
@@ -67,6 +68,7 @@ static const Profile profiles[] = {
      .dram_cycles = 520,
      .launch_s = 2.5e-6,
      .gap_s = 1.1e-6,
+     .l2_share = 0.5,
      .error_factor = ERROR_ASSUMED},
     {HOPPER, .name = "h100", .title = "H100 SXM, simulated", .sm_count = 132, .tensor_flops = 4096,
      .l2_bytes_per_s = 8.0e12, .dram_bytes_per_s = 3.35e12, .dram_efficiency = 0.89,

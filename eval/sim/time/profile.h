@@ -46,6 +46,7 @@ typedef struct {
     double dram_bytes_per_s; /* of the whole GPU, as specified */
     double dram_efficiency;  /* the share that a copy reaches */
     uint64_t memory_bytes, l2_size;
+    double l2_share; /* of L2, for data that all SMs read: where L2 has halves, each keeps a copy */
 
     /* latency */
     double l1_cycles, l2_cycles, dram_cycles;   /* of a load that hits there */

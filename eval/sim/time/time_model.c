@@ -49,11 +49,14 @@ static void pipes(const Profile *p, const SimCounts *c, double uneven, double *c
     const uint64_t *n = c->by_class;
     cycles[TIME_ISSUE] =
         (double)(c->warp_insts + c->expansion_slots - c->folded_slots) / SCHEDULERS;
-    /* Products of integers take lanes of fp32, and sums take these or those of integers. */
+    /* Products of integers take lanes of fp32, and sums take these or those of integers. Where only a part of
+     * the lanes of fp32 executes products, the others wait: on an H200 a product beside a sum of floats takes
+     * as long as both in turn (2026-11-29: ffma_imad of tests/bench/rates). */
     double alu = (double)n[INST_INT], products = (double)n[INST_INT_MUL],
            ints = alu + products + (double)n[INST_INT_ADD];
     cycles[TIME_FP32] =
-        lanes((double)n[INST_FP32] + (p->int_shares_fp32 ? ints : products), p->fp32_lanes);
+        lanes((double)n[INST_FP32] + (p->int_shares_fp32 ? ints : 0), p->fp32_lanes) +
+        (p->int_shares_fp32 ? 0 : lanes(products, p->int_lanes));
     cycles[TIME_INT] =
         larger(lanes(larger(alu, products), p->int_lanes), lanes(ints, sum_lanes(p)));
     cycles[TIME_FP16] = lanes((double)n[INST_FP16], p->fp16_lanes);
@@ -103,9 +106,8 @@ static void memory(const Profile *p, const SimCounts *c, double *cycles, double 
     gpu[TIME_DRAM] = dram / (p->dram_bytes_per_s * p->dram_efficiency);
     gpu[TIME_BLOCK_START] = (double)c->blocks * p->block_interval / p->clock_hz;
     cycles[TIME_ATOMIC] = (double)c->shared_atomic_serial * p->shared_atomic_cycles;
-    /* The last warp that arrives waits for none, and a vote takes as long again. */
-    double arrivals = (double)(c->warp_barriers + c->barrier_votes) - (double)c->barriers;
-    cycles[TIME_SYNC] = larger(0, arrivals) * p->arrival_cycles +
+    /* A vote takes as long again. */
+    cycles[TIME_SYNC] = (double)(c->warp_barriers + c->barrier_votes) * p->arrival_cycles +
                         (double)c->fences * p->fence_cycles +
                         (double)c->block_fences * p->block_fence_cycles +
                         (double)c->remote_arrivals * p->remote_arrival_cycles;
@@ -224,12 +226,19 @@ static void latencies(const Profile *p, const SimCounts *c, double *average, dou
                                        .barriers = (double)c->block_barriers_max});
 }
 
-/* Seconds of a wave of `here` blocks on the busiest SM and `all` on the GPU. Its blocks start and wait for
- * their first loads together, and share the SM's pipes from then on. Memory serves one of them before the
- * other, so that their waits hide behind one another. */
-static double wave(const Model *m, double here, double all, double block_cycles)
+/* Blocks of a wave: of the busiest SM and of the GPU. first: nothing ran on the SM before them. */
+typedef struct {
+    double here, all;
+    int first;
+} Wave;
+
+/* Seconds of a wave. The blocks of the first one start and wait for their first loads together, and share the
+ * SM's pipes from then on. Later ones start as others end, and wait behind these. Memory serves one of them
+ * before the other, so that their waits hide behind one another. */
+static double wave(const Model *m, Wave w, double block_cycles)
 {
-    double memory = 0, pipes = 0, first = fmin(m->first_cycles, block_cycles),
+    double memory = 0, pipes = 0, here = w.here, all = w.all,
+           first = fmin(m->first_cycles, block_cycles) * (w.first ? 1 : at_most_one(2 / here)),
            rest = block_cycles - first, hz = m->p->clock_hz;
     for (int i = 0; i < TIME_RESOURCE_COUNT; i++) {
         double *busy = i < TIME_L1 || i == TIME_ATOMIC ? &pipes : &memory;
@@ -268,8 +277,8 @@ static void wait_for_heaviest(const Model *m, const SimCounts *c, int sms, doubl
            here = ceil(n / sms);
     double earlier = larger(0, ceil(here / t->occupancy.blocks_per_sm) - 1) *
                      (double)c->heavy_insts / (double)c->heaviest_insts;
-    double alone = wave(m, heaviest, heaviest, block_cycles),
-           share = wave(m, here * heavy, n * heavy, (earlier + 1) * block_cycles);
+    double alone = wave(m, (Wave){heaviest, heaviest, 1}, block_cycles),
+           share = wave(m, (Wave){here * heavy, n * heavy, 1}, (earlier + 1) * block_cycles);
     if (larger(alone, share) <= t->seconds) return;
     t->seconds = larger(alone, share);
     t->bound = "slowest block";
@@ -315,8 +324,10 @@ int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Erro
     out->waves = blocks / (resident * sms);
     if (!rest) full--, rest = resident * sms;
     out->latency_s = (full * usual + last) / p->clock_hz;
-    out->seconds =
-        full * wave(&m, resident, resident * sms, usual) + wave(&m, ceil(rest / sms), rest, last);
+    out->seconds = wave(&m, (Wave){ceil(rest / sms), rest, full < 1}, last);
+    if (full >= 1)
+        out->seconds += wave(&m, (Wave){resident, resident * sms, 1}, usual) +
+                        (full - 1) * wave(&m, (Wave){resident, resident * sms, 0}, usual);
     find_bound(out);
     wait_for_heaviest(&m, c, p->sm_count, last, out);
     wait_for_blocks(p, c, out);
