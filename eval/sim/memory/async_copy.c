@@ -31,8 +31,8 @@ typedef struct {
 } AsyncCopy;
 
 typedef struct {
-    AsyncCopy *copies; /* in the order of issue */
-    int n, cap;
+    AsyncCopy *copies;      /* in the order of issue */
+    int n, cap, old;        /* old: the first ones, which a wait for others has left under way */
     uint32_t groups[LANES]; /* groups that each lane has committed */
 } WarpCopies;
 
@@ -45,7 +45,7 @@ void async_start_block(Exec *x)
     if (!x->async) return;
     for (int i = 0; i < MAX_WARPS; i++) {
         WarpCopies *own = &x->async->warps[i];
-        own->n = 0;
+        own->n = own->old = 0;
         memset(own->groups, 0, sizeof own->groups);
     }
 }
@@ -111,11 +111,12 @@ static int land(Warp *w, const Inst *in, AsyncCopy *c, uint32_t m)
 }
 
 /* Lands all but the last `pending` groups of the lanes; pending < 0: everything, also copies that
- * are in no group yet. */
+ * are in no group yet. Copies that no other wait has come before are a wait; where none may stay under way,
+ * the instruction is one already (decode/costs.c). */
 static int land_groups(Warp *w, const Inst *in, uint32_t m, int64_t pending)
 {
     WarpCopies *own = copies_of(w);
-    int kept = 0;
+    int kept = 0, landed = 0, fresh = 0;
     w->x->budget -= own->n; /* waits that look at many copies cost their time */
     for (int k = 0; k < own->n; k++) {
         AsyncCopy *c = &own->copies[k];
@@ -126,12 +127,15 @@ static int land_groups(Warp *w, const Inst *in, uint32_t m, int64_t pending)
                 now |= 1u << i;
         }
         if (now && land(w, in, c, now)) return -1;
+        landed |= now != 0, fresh |= now && k >= own->old;
         c->mask &= ~now;
         if (!c->mask) continue;
         if (kept != k) own->copies[kept] = *c;
         kept++;
     }
     own->n = kept;
+    own->old = landed ? kept : own->old;
+    if (fresh && pending > 0) w->global_waits++, w->open_waits++;
     return 0;
 }
 

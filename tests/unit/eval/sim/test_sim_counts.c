@@ -209,7 +209,14 @@ static void test_waits(void **state)
     sim_stop(&sim);
     n = count(KERNEL(AT(4, 0) COPY COPY "cp.async.wait_group 1;\n" COPY "cp.async.wait_group 0;\n"),
               1, 32);
-    assert_int_equal(n->global_waits, 1); /* for the last group; the first arrives meanwhile */
+    assert_int_equal(n->global_waits, 2); /* for the first group, and for the last */
+    sim_stop(&sim);
+    n = count(KERNEL(AT(4, 0) COPY COPY "cp.async.wait_group 1;\n" COPY "cp.async.wait_group 1;\n"),
+              1, 32);
+    assert_int_equal(n->global_waits, 1); /* the second one arrives meanwhile */
+    sim_stop(&sim);
+    n = count(KERNEL(AT(4, 0) COPY "cp.async.commit_group;\ncp.async.wait_group 1;\n"), 1, 32);
+    assert_int_equal(n->global_waits, 1); /* an empty group hides nothing */
     sim_stop(&sim);
     n = count(KERNEL(AT(4, 0) COPY "cp.async.wait_group 1;\n"), 1, 32);
     assert_int_equal(n->global_waits, 0);

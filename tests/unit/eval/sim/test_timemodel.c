@@ -538,8 +538,8 @@ static void test_shared_reads(void **state)
     close_to((double)shared_reads(0, 0.5), 64000000 * 0.55, 1e-3);
 }
 
-/* The DRAM reads of 64 waves of 1000 blocks, each of 1000 sectors, of which all but one lie in `megabytes` of a
- * buffer of 256. */
+/* The DRAM reads of 64 waves of 1000 blocks, each of 1000 sectors, of which all but one lie in `megabytes` of
+ * a buffer of 256. */
 static uint64_t window_reads(double megabytes)
 {
     SimCounts c = grid(64000, 256);
@@ -571,7 +571,7 @@ static uint64_t hottest(double near)
     return c.global_atomic_hottest;
 }
 
-/* Where neighbours add to one line, a wave of blocks has a sixty-fourth of the lines, each with more turns. */
+/* Where neighbours add to one line, a wave has a sixty-fourth of the lines, each with more turns. */
 static void test_lines_at_a_time(void **state)
 {
     (void)state;
