@@ -17,7 +17,7 @@
 #include "eval/cuda/modules.h"
 #include "gpu/gpus.h"
 
-enum { PLAN_SHARE = 2, CONTENTS_SHARE = 3, LOCK_S = 600 };
+enum { LOCK_S = 600 };
 static const uint64_t least_arena = (uint64_t)256 << 20;
 
 /* ---- the timing lock ---- */
@@ -119,8 +119,8 @@ static int describe(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
     i->max_threads_per_block = d->trusted.executor.max_threads;
     i->max_shared_per_block = (size_t)optin;
     i->max_local_per_thread = d->trusted.shares.local;
-    /* A part stays free for the contents that a judgement cannot do without. */
-    i->contents_bytes = d->trusted.shares.contents / CONTENTS_SHARE * (CONTENTS_SHARE - 1);
+    i->contents_bytes = d->trusted.shares.kept;
+    i->total_bytes = d->trusted.total_bytes;
     return find_light(d, cu, gpu, err);
 }
 
@@ -135,7 +135,7 @@ static int open_arena(Device *d, const CudaDriver *cu, Error *err)
                          (unsigned long long)d->arena.limit >> 20,
                          (unsigned long long)least_arena >> 20);
     d->info.buffers_bytes = d->arena.limit;
-    d->info.memory_bytes = d->arena.limit / PLAN_SHARE;
+    d->info.memory_bytes = d->trusted.shares.plan;
     return space_open(&d->space, cu, d->trusted.executor.device, d->arena.limit, err);
 }
 

@@ -32,6 +32,7 @@ typedef struct {
     size_t memory_bytes;         /* for the buffers of one plan */
     size_t buffers_bytes;        /* for all buffers; 0: it is not known */
     size_t contents_bytes;       /* for contents that the harness keeps (DeviceGolden) */
+    size_t total_bytes;          /* of the GPU, also what others use; 0: it is not known */
     /* Upper bounds: of the simulated device, or from a GPU's clocks and widths. */
     double dram_bytes_per_s, flops_per_s;
     double l2_bytes; /* of outputs that may stay in L2 unwritten to DRAM; 0 when simulated */

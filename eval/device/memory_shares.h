@@ -9,6 +9,8 @@
 
 typedef struct {
     uint64_t buffers, contents; /* bytes */
+    uint64_t plan;              /* of buffers: for those of one plan */
+    uint64_t kept; /* of contents: the rest is for those that a judgement cannot do without */
     /* Bytes of local memory (stack frames, spills and indexed arrays) of a thread. The driver
      * reserves them for every thread that can be resident, whatever the launch, and keeps them for
      * the next kernels of the context. */

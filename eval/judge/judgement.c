@@ -32,14 +32,22 @@ void judgement_begin(Judgement *j, Evaluator *e, Task *t, const char *source, si
     if (!t) return;
     workloads_begin(j);
     memcpy(v->task_digest, t->digest, DIGEST_HEX);
-    verdict_key(&(VerdictKey){.source = source,
-                              .source_len = len,
-                              .task_digest = t->digest,
-                              .device_class = d->device_class,
+    judgement_key(j);
+}
+
+void judgement_key(Judgement *j)
+{
+    const Evaluator *e = j->evaluator;
+    verdict_key(&(VerdictKey){.source = j->source,
+                              .source_len = j->len,
+                              .task_digest = j->task->digest,
+                              .device_class = evaluator_device(e)->device_class,
                               .not_on = "",
                               .seed = e->seed,
-                              .sanitize = e->sanitize_all},
-                v->key);
+                              .sanitize = e->sanitize_all,
+                              .left_own = !judgement_is_predicted(j) && j->task->own &&
+                                          cases_left_own(e->cases, j->task) != NULL},
+                j->verdict.key);
 }
 
 /* Put the variable's name into the message of an uninitialised value. */

@@ -67,6 +67,8 @@ typedef struct Judgement {
 /* Begin: the verdict gets what is known before any step. task NULL: there is none. Release in every
  * case. */
 void judgement_begin(Judgement *j, Evaluator *e, Task *t, const char *source, size_t len);
+/* The verdict's key, of the sizes that are timed. */
+void judgement_key(Judgement *j);
 /* Complete the verdict after the last step, which returned rc. */
 void judgement_conclude(Judgement *j, int rc);
 void judgement_release(Judgement *j);

@@ -130,6 +130,7 @@ static int step_unseen(Judgement *j)
 const JudgementStep judgement_steps[] = {
     {"plan",       step_plan,       ALWAYS},           /* the directives are parsed */
     {"compile",    step_compile,    ALWAYS},           /* to PTX and cubin, which the device loads */
+    {"sizes",      step_sizes,      CLOCK | RUNS},     /* the module's own, where the baseline runs there */
     {"resolve",    step_resolve,    ALWAYS},           /* the plan against the kernels, at every workload */
     {"budget",     step_budget,     RUNS},             /* the baseline's error, where one is given */
     {"check",      step_check,      RUNS},             /* check workloads, up to the largest one */

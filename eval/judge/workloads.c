@@ -6,6 +6,50 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "eval/judge/baseline.h"
+
+/* Can other sizes mend the failure, on a device that computes? */
+static int is_of_sizes(const Judgement *j, ErrorCode code)
+{
+    const Machine *m = &j->evaluator->machine;
+    Error sick;
+    if (code != ERROR_LIMIT && code != ERROR_MEMORY && code != ERROR_INVALID &&
+        code != ERROR_UNSUPPORTED && code != ERROR_DEVICE)
+        return 0;
+    return !m->ops->clock || !m->ops->clock->canary(m->device, &sick);
+}
+
+/* After the baseline has failed at the module's own sizes. Returns -1 where it fails at others, too. */
+static int leave_own(Judgement *j)
+{
+    Cases *cases = j->evaluator->cases;
+    const Error first = j->fault.error;
+    if (!is_of_sizes(j, first.code)) return -1;
+    cases_leave_own(cases, j->task, first.text);
+    workloads_begin(j);
+    if (baseline_need(j)) {
+        cases_leave_own(cases, j->task, NULL);
+        return -1;
+    }
+    j->fault.error = (Error){0};
+    judgement_key(j);
+    log_warn("task %s is not timed at its module's own sizes: %s", j->task->name, first.text);
+    return 0;
+}
+
+int step_sizes(Judgement *j)
+{
+    char at[VERDICT_CHECK_TEXT];
+    if (!j->task->own) return 0;
+    if (j->timed == j->task->own && baseline_need(j) && leave_own(j)) return -1;
+    const char *why = cases_left_own(j->evaluator->cases, j->task);
+    if (!why) return 0;
+    task_workload_text(j->task, j->timed, at, sizeof at);
+    verdict_pass(&j->verdict, "%.60s in place of the module's own sizes: %s", at, why);
+    return 0;
+}
+
 void workloads_begin(Judgement *j)
 {
     j->n_pairs = task_timed(j->task, j->pairs);

@@ -5,6 +5,10 @@
 
 #include "eval/judge/judgement.h"
 
+/* A step, before the candidate's code is seen at a timed size: the baseline runs at the module's own sizes.
+ * Where it fails there, or had no room, the device times shortened sizes for all candidates of the task. */
+int step_sizes(Judgement *j);
+
 /* All pairs of the task, of which the first is at hand; nothing was found yet. */
 void workloads_begin(Judgement *j);
 /* Pair i is at hand. */

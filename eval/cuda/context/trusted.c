@@ -32,7 +32,7 @@ _Static_assert(TRUSTED_MAX_ZONES * sizeof(HarnessZoneBad) <= AT_RESULT - AT_BAD,
 
 int trusted_open(Trusted *t, const CudaDriver *cu, int ordinal, Error *err)
 {
-    size_t free_bytes = 0, total = 0;
+    size_t free_bytes = 0;
     int threads = 0;
     void *host = NULL;
     memset(t, 0, sizeof *t);
@@ -41,7 +41,8 @@ int trusted_open(Trusted *t, const CudaDriver *cu, int ordinal, Error *err)
                    "the device's attributes", err) ||
         cuda_check(cu->device_attribute(&threads, CU_ATTRIBUTE_THREADS_PER_SM, t->executor.device),
                    "the device's attributes", err) ||
-        cuda_check(cu->memory_info(&free_bytes, &total), "the device's free memory", err) ||
+        cuda_check(cu->memory_info(&free_bytes, &t->total_bytes), "the device's free memory",
+                   err) ||
         cuda_check(cu->memory_alloc(&t->results, RESULTS_BYTES), "the device's memory", err) ||
         cuda_check(cu->host_alloc(&host, RESULTS_BYTES, 0), "pinned memory", err))
         return -1;

@@ -23,6 +23,7 @@ typedef struct {
     unsigned zone_blocks;           /* blocks for each zone */
     size_t golden_bytes;
     MemoryShares shares; /* of the memory that was free at the start */
+    size_t total_bytes;  /* of the GPU */
 } Trusted;
 
 struct DeviceGolden {

@@ -47,6 +47,7 @@ typedef struct {
     const Task *task;
     OwnSizes sizes;
     int fit;
+    char *why; /* they are left for this reason; NULL: they are not */
 } TaskOwn;
 
 /* Sizes that the plan of some candidate needs. */
@@ -147,7 +148,10 @@ void cases_free(Cases *c)
         free(c->shortened[i]);
     }
     for (int i = 0; i < c->n_drawn; i++) drawn_sizes_free(c->drawn[i].sizes);
-    for (int i = 0; i < c->n_own; i++) free(c->own[i]);
+    for (int i = 0; i < c->n_own; i++) {
+        free(c->own[i]->why);
+        free(c->own[i]);
+    }
     for (int i = 0; i < c->n_others; i++) free(c->others[i]);
     for (int i = 0; i < c->n_loosened; i++) free(c->loosened[i].by);
     free(c->loosened);
@@ -366,20 +370,40 @@ static Slot *find(Cases *c, const Task *t, const Workload *w, Variant v, uint64_
     return NULL;
 }
 
-static const TaskOwn *own_of(Cases *c, Task *t)
+static TaskOwn *own_of(Cases *c, Task *t)
 {
+    const DeviceInfo *d = c->ops->info(c->device);
     for (int i = 0; i < c->n_own; i++)
         if (c->own[i]->task == t) return c->own[i];
     c->own = memory_grow(c->own, (size_t)++c->n_own, sizeof(TaskOwn *));
     TaskOwn *o = c->own[c->n_own - 1] = memory_alloc(sizeof *o);
     *o = (TaskOwn){.task = t};
-    o->fit = !own_sizes_find(t, &o->sizes) && own_sizes_fit(&o->sizes, c->ops->info(c->device));
+    o->fit = !own_sizes_find(t, &o->sizes) && own_sizes_fit(&o->sizes, d);
+    if (o->fit && !own_sizes_fit_now(&o->sizes, d))
+        o->why = memory_strdup("too little of the GPU's memory was free");
     return o;
+}
+
+static int may_take_own(const Cases *c, const Task *t)
+{
+    return t->own && t->graph && c->ops;
 }
 
 int cases_take_own(Cases *c, Task *t)
 {
-    return t->own && t->graph && c->ops && own_of(c, t)->fit;
+    return may_take_own(c, t) && own_of(c, t)->fit && !own_of(c, t)->why;
+}
+
+void cases_leave_own(Cases *c, Task *t, const char *why)
+{
+    TaskOwn *o = own_of(c, t);
+    free(o->why);
+    o->why = why ? memory_strdup(why) : NULL;
+}
+
+const char *cases_left_own(Cases *c, Task *t)
+{
+    return may_take_own(c, t) ? own_of(c, t)->why : NULL;
 }
 
 static void take_part(Cases *c, Task *t, Case *k)

@@ -69,6 +69,10 @@ struct TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uin
 
 /* Whether the device times the task at its module's own sizes (own_sizes.h). */
 int cases_take_own(Cases *c, Task *t);
+/* It does so no more, for the reason `why`. NULL: it does again. */
+void cases_leave_own(Cases *c, Task *t, const char *why);
+/* Why this device does not, though its class has room. NULL: no reason is known. */
+const char *cases_left_own(Cases *c, Task *t);
 
 /* The timed workload made short (shortened.h) along number `which` of its axes, by the seed of its
  * contents. It stays valid until the next call for the same task with another seed. NULL: it cannot

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/words.h"
+#include "eval/device/memory_shares.h"
 #include "tasks/derive/sizes.h"
 #include "tasks/task_graph.h"
 
@@ -14,6 +15,8 @@ enum { SEED = 1, TIMES = 2, WORD = 16 /* contents are copied in words of so many
 static const double alike_share = 1e-6, half_share = 0x1p-7; /* of an output's magnitude */
 /* Parts of the device's room: alignment, workspaces and guard zones take the rest. */
 static const double filled = 0.8;
+/* Of a GPU's memory, when no other program uses it. */
+static const double usually_free = 0.97;
 
 int own_sizes_repeat(const Task *t, int axis, const TaskTensor *x)
 {
@@ -275,10 +278,23 @@ int own_sizes_find(Task *t, OwnSizes *out)
     return 0;
 }
 
+static int fit(const OwnSizes *s, const MemoryShares *m)
+{
+    return s->largest < (double)INT32_MAX && 2 * s->drawn <= (double)m->kept &&
+           s->tensors + s->between <= filled * (double)m->buffers &&
+           s->between <= filled * (double)m->plan && s->wide <= filled * (double)m->plan;
+}
+
 int own_sizes_fit(const OwnSizes *s, const DeviceInfo *d)
 {
-    return s->largest < (double)INT32_MAX && 2 * s->drawn <= (double)d->contents_bytes &&
-           s->tensors + s->between <= filled * (double)d->buffers_bytes &&
-           s->between <= filled * (double)d->memory_bytes &&
-           s->wide <= filled * (double)d->memory_bytes;
+    MemoryShares m;
+    memory_shares((uint64_t)(usually_free * (double)d->total_bytes), 0, &m);
+    return fit(s, &m);
+}
+
+int own_sizes_fit_now(const OwnSizes *s, const DeviceInfo *d)
+{
+    const MemoryShares m = {
+        .buffers = d->buffers_bytes, .plan = d->memory_bytes, .kept = d->contents_bytes};
+    return fit(s, &m);
 }

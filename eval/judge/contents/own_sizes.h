@@ -29,9 +29,11 @@ typedef struct {
 /* t has own sizes and a graph. -1: these cannot be bound. That contents repeat is tried once, with the
  * reference of a check workload. */
 int own_sizes_find(Task *t, OwnSizes *out);
-/* Has the device room for two draws of the contents and one more, for the reference, and for a run beside
- * another side's buffers? */
+/* Has a GPU of the device's class room for two draws of the contents and one more, for the reference, and for
+ * a run beside another side's buffers? That does not depend on what others use of its memory. */
 int own_sizes_fit(const OwnSizes *s, const DeviceInfo *d);
+/* Has this device, as it was opened? */
+int own_sizes_fit_now(const OwnSizes *s, const DeviceInfo *d);
 /* Does the tensor's first dimension repeat? */
 int own_sizes_repeat(const Task *t, int axis, const TaskTensor *x);
 

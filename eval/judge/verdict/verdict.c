@@ -24,6 +24,7 @@ void verdict_key(const VerdictKey *key, char out[DIGEST_HEX])
     digester_add_field(&d, seed, strlen(seed));
     digester_add_field(&d, key->not_on, strlen(key->not_on));
     if (key->sanitize) digester_add_field(&d, "sanitize", 8);
+    if (key->left_own) digester_add_field(&d, "left own", 8);
     digester_finish(&d, &digest);
     digest_hex(&digest, out);
 }

@@ -83,6 +83,7 @@ typedef struct {
     size_t source_len;
     uint64_t seed;
     int sanitize; /* a device that measures has the simulator check it even when it is no win */
+    int left_own; /* timed at shortened sizes, where others of the class time the module's own */
 } VerdictKey;
 
 /* The digest of the key's fields and VERDICT_HARNESS. Jobs with equal keys are one job. */

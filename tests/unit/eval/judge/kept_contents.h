@@ -1,4 +1,4 @@
-/* Support for tests of a device that keeps contents: the simulator, and contents in host memory. */
+/* Support of tests of devices that keep contents: the simulator or another, and contents in host memory. */
 #ifndef TESTS_KEPT_CONTENTS_H
 #define TESTS_KEPT_CONTENTS_H
 
@@ -14,6 +14,7 @@ struct DeviceGolden {
     char data[];
 };
 static int kept, refuses;
+static const DeviceOps *kept_beside = &sim_device_ops;
 
 static int keep(Device *d, const void *src, size_t bytes, DeviceGolden **out, Error *err)
 {
@@ -29,7 +30,7 @@ static int keep(Device *d, const void *src, size_t bytes, DeviceGolden **out, Er
 static int keep_of(Device *d, DevicePtr p, size_t bytes, DeviceGolden **out, Error *err)
 {
     char *data = memory_alloc(bytes);
-    int rc = sim_device_ops.read(d, p, data, bytes, err) || keep(d, data, bytes, out, err);
+    int rc = kept_beside->read(d, p, data, bytes, err) || keep(d, data, bytes, out, err);
     free(data);
     return rc ? -1 : 0;
 }
@@ -58,7 +59,7 @@ static int fill(Device *d, const DeviceExpected *x, Error *err)
 {
     size_t bytes;
     char *all = spread(x, 1, &bytes);
-    int rc = sim_device_ops.write(d, x->p, all, bytes, err);
+    int rc = kept_beside->write(d, x->p, all, bytes, err);
     free(all);
     return rc;
 }
@@ -67,7 +68,7 @@ static int same(Device *d, const DeviceExpected *x, size_t *first, Error *err)
 {
     size_t bytes;
     char *all = spread(x, 1, &bytes), *now = memory_alloc(bytes);
-    int rc = sim_device_ops.read(d, x->p, now, bytes, err);
+    int rc = kept_beside->read(d, x->p, now, bytes, err);
     for (*first = 0; !rc && *first < bytes && now[*first] == all[*first];) ++*first;
     rc = rc ? -1 : *first < bytes;
     free(all);
@@ -75,7 +76,12 @@ static int same(Device *d, const DeviceExpected *x, size_t *first, Error *err)
     return rc;
 }
 
-/* Finite numbers alone. */
+static int is_near(double got, double want, const DeviceExpected *x)
+{
+    return got == want || (isnan(got) && isnan(want)) ||
+           fabs(got - want) <= x->atol + x->rtol * fabs(want);
+}
+
 static int compare(Device *d, const DeviceExpected *x, DeviceDifference *out, Error *err)
 {
     size_t bytes, size = dtype_size((Dtype)x->dtype);
@@ -83,10 +89,10 @@ static int compare(Device *d, const DeviceExpected *x, DeviceDifference *out, Er
     const double *want = (const void *)all;
     double *got = memory_array(x->n, sizeof *got);
     *out = (DeviceDifference){0};
-    int rc = sim_device_ops.read(d, x->p, raw, x->n * size, err);
+    int rc = kept_beside->read(d, x->p, raw, x->n * size, err);
     dtype_to_double((Dtype)x->dtype, raw, got, x->n);
     for (size_t i = x->n; i-- > 0 && !rc;)
-        if (!(fabs(got[i] - want[i]) <= x->atol + x->rtol * fabs(want[i]))) {
+        if (!is_near(got[i], want[i], x)) {
             out->wrong++;
             out->first = out->worst = i;
             out->first_got = out->worst_got = got[i];
@@ -98,11 +104,24 @@ static int compare(Device *d, const DeviceExpected *x, DeviceDifference *out, Er
     return rc ? -1 : out->wrong > 0;
 }
 
+static int expect_kept(Device *d, const DeviceExpected *list, int n, int guards, Error *err)
+{
+    int rc = 0;
+    Fault f;
+    for (int i = 0; i < n && !rc; i++) {
+        DeviceDifference unused;
+        size_t at;
+        rc = list[i].dtype < 0 ? same(d, &list[i], &at, err) : compare(d, &list[i], &unused, err);
+    }
+    return rc || !guards ? rc : kept_beside->check_guards(d, &f);
+}
+
 static const DeviceGoldenOps kept_contents = {.keep = keep,
                                               .keep_of = keep_of,
                                               .free = forget,
                                               .fill = fill,
                                               .same = same,
-                                              .compare = compare};
+                                              .compare = compare,
+                                              .expect = expect_kept};
 
 #endif

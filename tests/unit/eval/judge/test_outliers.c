@@ -1,5 +1,5 @@
 /* A win of a task with a long sum on a device with a clock: it must be right and as fast with outliers among
- * the inputs, with many and with one. */
+ * the inputs, with many and with one. One at the module's own sizes is run at shortened sizes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,16 +39,17 @@ typedef struct {
     int ok, wrong, cheat;
 } Verdicts;
 
-static Verdicts judge(const char *kernel, double low)
+static Verdicts judge_at(const Workload *timed, int seeds, const char *kernel, double low)
 {
     Verdicts all = {0};
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (int seed = 1; seed <= seeds; seed++) {
         Baseline b = {0};
         Judgement j;
         Fault *f = &j.fault;
         fake.calls = 0;
-        evaluator.seed = seed;
+        evaluator.seed = (uint64_t)seed;
         judgement_begin(&j, &evaluator, task, kernel, strlen(kernel));
+        j.timed = timed;
         load(&b.own.loaded, 1, "length");
         load(&j.loaded, 0, kernel);
         f->outcome = OUTCOME_OK;
@@ -71,6 +72,11 @@ static Verdicts judge(const char *kernel, double low)
     return all;
 }
 
+static Verdicts judge(const char *kernel, double low)
+{
+    return judge_at(task_workload(task, ROLE_TIME), 12, kernel, low);
+}
+
 static void test_lengths(void **state)
 {
     (void)state;
@@ -88,15 +94,32 @@ static void test_lengths(void **state)
     assert_int_equal(judge("length_half_unless_any", 1.0).ok, 12);
 }
 
+/* The ratio at the module's own sizes is larger than at those that are run: it is compared with the one that
+ * usual inputs give there. */
+static void test_own_sizes(void **state)
+{
+    (void)state;
+    Workload own = *task_workload(task, ROLE_TIME);
+    own.axis[0] *= 64;
+    task->own = &own;
+    assert_int_equal(judge_at(&own, 3, "length", 4).ok, 3);
+    assert_int_equal(judge_at(&own, 3, "length_half", 4).wrong, 3);
+    assert_int_equal(judge_at(&own, 3, "length_half_unless_any", 4).cheat, 3);
+    task->own = NULL;
+}
+
 int main(void)
 {
     static const char *const lines[] = {"y = aten.linalg_vector_norm(x)"};
     Small s = {.axes = {{"n", NULL, 1 << 18}}, .inputs = {tensor("x", DTYPE_F32, "n", NULL)}};
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lengths)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lengths),
+                                       cmocka_unit_test(test_own_sizes)};
     small(&s, lines, 1, 1, 1);
     task = derived(&s.d);
+    evaluator.cases = cases_new(1, NULL, NULL);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
+    cases_free(evaluator.cases);
     task_free(task);
     return rc;
 }

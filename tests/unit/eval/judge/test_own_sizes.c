@@ -1,5 +1,5 @@
-/* Timed at the module's own sizes: what repeats there, on which devices it has room, and that each
- * repetition is compared. */
+/* Timed at the module's own sizes: what repeats there, on which devices it has room, that each repetition is
+ * compared, and what is timed where the baseline fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,9 +12,9 @@
 
 #include "eval/candidate/candidate.h"
 #include "eval/device/memory_shares.h"
-#include "eval/judge/contents/cases.h"
+#include "eval/judge/baseline.h"
 #include "eval/judge/contents/own_sizes.h"
-#include "eval/judge/run.h"
+#include "eval/judge/workloads.h"
 #include "eval/sim/sim.h"
 #include "tests/unit/eval/compile/compile_support.h"
 #include "tests/unit/eval/judge/kept_contents.h"
@@ -52,13 +52,14 @@ static Task *parse(const char *shape, const char *graph, const char *turns)
     return t;
 }
 
-static DeviceInfo gpu(double gib)
+static DeviceInfo gpu(double gib, double free_gib)
 {
     MemoryShares m;
-    memory_shares((uint64_t)(gib * (1 << 30)), 132 * 2048, &m);
-    return (DeviceInfo){.contents_bytes = m.contents / 3 * 2,
+    memory_shares((uint64_t)(free_gib * (1 << 30)), 132 * 2048, &m);
+    return (DeviceInfo){.contents_bytes = m.kept,
                         .buffers_bytes = m.buffers,
-                        .memory_bytes = m.buffers / 2};
+                        .memory_bytes = m.plan,
+                        .total_bytes = (size_t)(gib * (1 << 30))};
 }
 
 static void repeats(const char *shape, const char *graph, const char *turns, int expected)
@@ -97,7 +98,7 @@ static void where_it_fits(void **state)
                 {"level1/k1_37_frobeniusnorm", 0, 0}, /* its norm is of all rows */
                 {"level2/k2_56_matmul_sigmoid_sum", 1, 0},
                 {"level2/k2_96_convtranspose3d_multiply_max_globalavgpool_clamp", 1, 1}};
-    const DeviceInfo large = gpu(79), small = gpu(23);
+    const DeviceInfo large = gpu(79.6, 79), used = gpu(79.6, 23), small = gpu(23.6, 23);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         OwnSizes s;
         TaskSet set = {0};
@@ -110,6 +111,10 @@ static void where_it_fits(void **state)
             own_sizes_fit(&s, &small) != list[i].small)
             fail_msg("%s: %d %d", list[i].task, own_sizes_fit(&s, &large),
                      own_sizes_fit(&s, &small));
+        /* What others use of a GPU's memory does not change what its class times. */
+        assert_int_equal(own_sizes_fit(&s, &used), list[i].large);
+        assert_int_equal(own_sizes_fit_now(&s, &used), list[i].small);
+        if (list[i].large) assert_int_equal(own_sizes_fit_now(&s, &large), 1);
         taskset_release(&set);
         free(name);
     }
@@ -119,8 +124,8 @@ static void where_it_fits(void **state)
 static void how_many(void **state)
 {
     (void)state;
-    enum { TASKS = 246, TIMED_SO = 241 };
-    const DeviceInfo large = gpu(79);
+    enum { TASKS = 246, TIMED_SO = 240 };
+    const DeviceInfo large = gpu(79.6, 79);
     TaskSet set = {0};
     Error err;
     int n = 0;
@@ -139,11 +144,15 @@ static void how_many(void **state)
 /* ---- a run ---- */
 
 static DeviceInfo roomy;
+static int taken; /* other programs use its memory */
 
 static const DeviceInfo *roomy_info(Device *d)
 {
     roomy = *sim_device_ops.info(d);
     roomy.contents_bytes = roomy.buffers_bytes = (size_t)1 << 30;
+    roomy.total_bytes = (size_t)4 << 30;
+    roomy.predicted = 0;
+    if (taken) roomy.buffers_bytes = ROWS * COLS;
     return &roomy;
 }
 
@@ -236,11 +245,136 @@ static void each_repetition_is_compared(void **state)
     run_at_own_sizes("", ALL_ROWS, "", 0);
 }
 
+/* ---- where the baseline fails ---- */
+
+/* What large buffers meet: no room, or a library that refuses; or the device fails at all sizes. */
+enum { NOTHING, NO_ROOM, REFUSED, BROKEN };
+static int failing, large, tries;
+
+static int limited_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err)
+{
+    if (!strcmp(label, "input x")) large = bytes == ROWS * COLS * sizeof(float), tries += large;
+    if (failing == BROKEN || (large && failing == NO_ROOM))
+        return error_set(err, ERROR_LIMIT, "no room for %zu bytes", bytes);
+    return sim_device_ops.alloc(d, bytes, label, out, err);
+}
+
+static int limited_run(Device *d, const DeviceLaunch *launches, int n, Fault *f)
+{
+    if (large && failing == REFUSED)
+        return fault_set(f, OUTCOME_LAUNCH_ERROR, 0, "the library refuses these sizes");
+    return sim_device_ops.run(d, launches, n, f);
+}
+
+static int begins(Judgement *j, Evaluator *e, Task *t)
+{
+    large = 0;
+    judgement_begin(j, e, t, t->baseline_source, strlen(t->baseline_source));
+    return j->timed == t->own;
+}
+
+/* Two candidates of a task: both are timed at the same sizes, and the baseline ran at the module's own once.
+ * says: what the verdict says of that; NULL: they are timed at the module's own. */
+static void two_candidates(Evaluator *e, Task *t, const char *says, char key[DIGEST_HEX])
+{
+    Judgement *j = memory_alloc(sizeof *j);
+    tries = 0;
+    for (int i = 0; i < 2; i++) {
+        int own = begins(j, e, t);
+        if (i || taken) assert_int_equal(own, !says);
+        if (step_sizes(j)) fail_msg("%s", j->fault.error.text);
+        assert_ptr_equal(j->timed, says ? task_workload(t, ROLE_TIME) : t->own);
+        if (j->baseline) assert_ptr_equal(j->baseline->own.timed, j->timed);
+        assert_int_equal(j->verdict.n_checks, says != NULL);
+        if (says && (!strstr(j->verdict.checks[0], says) ||
+                     strncmp(j->verdict.checks[0], "time rows=16 cols=20 in place of ", 33)))
+            fail_msg("%s", j->verdict.checks[0]);
+        if (i) assert_string_equal(key, j->verdict.key);
+        memcpy(key, j->verdict.key, DIGEST_HEX);
+        judgement_release(j);
+    }
+    assert_int_equal(tries > 0, !taken);
+    assert_true(says == NULL || tries <= 1);
+    free(j);
+}
+
+static void begin_evaluator(Evaluator *e, DeviceOps *ops, Task **t)
+{
+    Error err;
+    *ops = sim_device_ops;
+    ops->golden = &kept_contents;
+    ops->info = roomy_info;
+    ops->alloc = limited_alloc;
+    ops->run = limited_run;
+    *e = (Evaluator){
+        .machine = {.ops = ops, .compiler = compiler}, .seed = 7, .tasks = {.tasks = t, .n = 1}};
+    e->baselines = memory_array(1, sizeof *e->baselines);
+    if (ops->open("h100", &e->machine.device, &err)) fail_msg("%s", err.text);
+    e->cases = cases_new(1 << 20, ops, e->machine.device);
+}
+
+static void end_evaluator(Evaluator *e)
+{
+    baselines_free(e->baselines[0]);
+    free(e->baselines);
+    cases_free(e->cases);
+    e->machine.ops->close(e->machine.device);
+    assert_int_equal(kept, 0);
+}
+
+static void falls_back(void **state)
+{
+    (void)state;
+    static const char *const says[] = {NULL, "no room for 5120 bytes", "library refuses"};
+    static char keys[4][DIGEST_HEX];
+    Task *t = parse("\"rows\", \"cols\"", BY_ROW, TURNS);
+    Evaluator e;
+    DeviceOps ops;
+    for (failing = NOTHING; failing < BROKEN; failing++) {
+        begin_evaluator(&e, &ops, &t);
+        two_candidates(&e, t, says[failing], keys[failing]);
+        end_evaluator(&e);
+    }
+    failing = NOTHING, taken = 1;
+    begin_evaluator(&e, &ops, &t);
+    two_candidates(&e, t, "memory was free", keys[3]);
+    end_evaluator(&e);
+    taken = 0;
+    assert_string_not_equal(keys[0], keys[1]);
+    assert_string_equal(keys[1], keys[2]);
+    assert_string_equal(keys[1], keys[3]);
+    task_free(t);
+}
+
+/* A baseline that fails at all sizes decides nothing. */
+static void fails_at_all_sizes(void **state)
+{
+    (void)state;
+    Task *t = parse("\"rows\", \"cols\"", BY_ROW, TURNS);
+    Evaluator e;
+    DeviceOps ops;
+    Judgement *j = memory_alloc(sizeof *j);
+    begin_evaluator(&e, &ops, &t);
+    failing = BROKEN;
+    begins(j, &e, t);
+    assert_int_equal(step_sizes(j), -1);
+    judgement_release(j);
+    failing = NOTHING;
+    assert_int_equal(begins(j, &e, t), 1);
+    assert_int_equal(step_sizes(j), 0);
+    assert_ptr_equal(j->timed, t->own);
+    judgement_release(j);
+    end_evaluator(&e);
+    task_free(t);
+    free(j);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_repeats),
-                                       cmocka_unit_test(where_it_fits), cmocka_unit_test(how_many),
-                                       cmocka_unit_test(each_repetition_is_compared)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_repeats), cmocka_unit_test(where_it_fits),
+        cmocka_unit_test(how_many),     cmocka_unit_test(each_repetition_is_compared),
+        cmocka_unit_test(falls_back),   cmocka_unit_test(fails_at_all_sizes)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("own_sizes", tests, open_counted_compiler, close_compiler);
 }
