@@ -42,9 +42,7 @@ static int64_t weight_stride(const Convolution *v, int d)
 
 static const char *wide(const OpTensor *t)
 {
-    int64_t last = t->offset;
-    for (int d = 0; d < t->rank; d++) last += (t->size[d] - 1) * t->stride[d];
-    return last >= INT32_MAX ? "(long long)" : "";
+    return text_is_wide(t) ? "(long long)" : "";
 }
 
 /* The place in x of entry `n`, channel `channel` of all, and the inputs i0, i1, i2. */

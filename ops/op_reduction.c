@@ -253,7 +253,8 @@ static int first_launch(const Launches *of, OpPlain *out, Error *err)
     const OpTensor *x = op_tensor(c, 0);
     Buffer *b = out->source;
     char operands[64];
-    const char *index = r->inputs < 1 << 30 && r->outputs < 1 << 30 ? "int" : "long long";
+    int narrow = r->inputs < 1 << 30 && r->outputs < 1 << 30 && !text_is_wide(x);
+    const char *index = narrow ? "int" : "long long";
     int n = snprintf(operands, sizeof operands, "x%lld", (long long)c->arg[0].integer[0]);
     for (int f = 0; f < (p->splits > 1 ? s->n : c->n_results); f++)
         n += snprintf(operands + n, sizeof operands - (size_t)n, " %c%d", p->splits > 1 ? 't' : 'y',

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/embed.h"
@@ -224,6 +225,13 @@ int op_merge(int rank, const int64_t *size, const int64_t *step, int64_t *n, int
         }
     }
     return r;
+}
+
+int text_is_wide(const OpTensor *t)
+{
+    int64_t last = t->offset;
+    for (int d = 0; d < t->rank; d++) last += (t->size[d] - 1) * llabs(t->stride[d]);
+    return last >= INT32_MAX;
 }
 
 void text_strided(Buffer *b, const Strided *of, const char *i)

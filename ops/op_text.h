@@ -66,6 +66,7 @@ void text_strided(Buffer *b, const Strided *s, const char *i);
 /* The same of a tensor that is broadcast to `size`. */
 void text_index(Buffer *b, const OpTensor *t, int rank, const int64_t *size, const char *i);
 /* Drops dimensions of size 1 and merges neighbours that one step walks through: the new rank. */
+int text_is_wide(const OpTensor *t); /* 1: a place in the tensor may not fit an int */
 int op_merge(int rank, const int64_t *size, const int64_t *step, int64_t *n, int64_t *s);
 /* The steps of a broadcast tensor through `size`: its strides, 0 where it is repeated. */
 void op_steps(const OpTensor *t, int rank, int64_t *step);

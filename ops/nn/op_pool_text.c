@@ -275,9 +275,8 @@ static void span_text(Buffer *b, const Pool *p, int d)
 /* The loops over the window, which end in `step` over the element v at `at` of the plane. */
 static void loops(Buffer *b, const Pool *p, const char *type, const char *x, const char *step)
 {
-    int64_t inner = 1, last = p->x->offset;
-    for (int d = 0; d < p->x->rank; d++) last += (p->x->size[d] - 1) * p->x->stride[d];
-    const char *index = last >= INT32_MAX ? "long long" : "int";
+    int64_t inner = 1;
+    const char *index = text_is_wide(p->x) ? "long long" : "int";
     buffer_printf(b, "    const %s base = ", index);
     text_strided(b, &(Strided){p->x->offset, p->lead, p->x->size, p->x->stride}, "plane");
     buffer_puts(b, ";\n");

@@ -177,6 +177,31 @@ static void check(int i)
     close_call(&f, &plain);
 }
 
+/* Two parts of a place fit an int each, and their sum does not. */
+static void places_beyond_an_int(void **state)
+{
+    (void)state;
+    static const int64_t size[] = {128, 4100, 4096};
+    for (int large = 0; large < 2; large++) {
+        FixtureCase f;
+        Buffer text;
+        Error err;
+        OpPlain plain = {.source = &text};
+        json_t *j = json_loads("{\"args\":[" T("2,3,4") ",[1]]}", 0, NULL);
+        fixture_bind(&f, "aten.sum.dim_IntList", j);
+        OpTensor *x = &f.call.tensor[0];
+        int64_t stride = 1;
+        for (int d = 2; d >= 0 && large; stride *= size[d--])
+            x->size[d] = size[d], x->stride[d] = stride;
+        buffer_init(&text, 1 << 16);
+        if (op_infer(&f.call, &err) || op_plain(&f.call, &plain, &err)) fail_msg("%s", err.text);
+        if (!strstr(text.data, large ? "const long long o" : "const int o"))
+            fail_msg("%s", text.data);
+        json_decref(j);
+        close_call(&f, &plain);
+    }
+}
+
 static void launches(void **state)
 {
     (void)state;
@@ -186,6 +211,7 @@ static void launches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(launches),
+                                       cmocka_unit_test(places_beyond_an_int),
                                        cmocka_unit_test(numbers_of_launches)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("op_launches", tests, NULL, NULL);
