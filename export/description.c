@@ -46,8 +46,8 @@ static json_t *describe_axes(const Package *p, const json_t *given)
 /* given: the same tensors in task.json, with the module's parameters and how contents are drawn. */
 static json_t *describe_tensors(const Package *p, const TaskTensor *x, int n, const json_t *given)
 {
-    static const char *const drawn[] = {"parameter", "draw", "low",     "high",
-                                        "mean",      "std",  "distinct"};
+    static const char *const drawn[] = {"parameter", "draw", "low",      "high",
+                                        "mean",      "std",  "distinct", "format"};
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
         json_t *shape = json_array();
@@ -219,8 +219,8 @@ json_t *package_describe(const Package *p, Error *err)
         describe_binaries(p), "cases", describe_cases(p));
     if (graph) json_object_set(o, "graph", graph);
     put_accepts(p, o);
-    static const char *const as_they_are[] = {"call", "tags", "constraints"};
-    for (int i = 0; i < 3; i++)
+    static const char *const as_they_are[] = {"call", "results", "tags", "constraints"};
+    for (size_t i = 0; i < sizeof as_they_are / sizeof *as_they_are; i++)
         if (json_object_get(root, as_they_are[i]))
             json_object_set(o, as_they_are[i], json_object_get(root, as_they_are[i]));
     json_decref(root);

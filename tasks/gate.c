@@ -237,6 +237,7 @@ static int is_perturbed(const GateCase *c, int input, int limit)
 {
     const Task *t = c->task;
     int64_t n = t->n_inputs;
+    if (t->inputs[input].unused) return 0;
     return !t->inputs[input].parameter || limit >= n || (input + 1) * limit / n > input * limit / n;
 }
 

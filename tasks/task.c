@@ -430,10 +430,10 @@ static void find_own(Task *t)
 static int parse(Task *t, const char *text, const char *file, Error *err)
 {
     static const char *const fields[] = {
-        "name",       "description", "op_type", "tags",   "level",       "split",
-        "axes",       "inputs",      "outputs", "graph",  "constraints", "tolerance",
-        "special",    "exact",       "turns",   "bytes",  "flops",       "workloads",
-        "degenerate", "precision",   "call",    "budget", "operators",   NULL};
+        "name",   "description", "op_type", "tags",        "level",      "split",     "axes",
+        "inputs", "outputs",     "graph",   "constraints", "tolerance",  "special",   "exact",
+        "turns",  "bytes",       "flops",   "workloads",   "degenerate", "precision", "call",
+        "budget", "operators",   "results", NULL};
     json_t *root = json_read_text(text, strlen(text), file, err);
     int rc = -1;
     if (!root) return -1;

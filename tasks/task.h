@@ -39,6 +39,7 @@
  * An input of a graph may have "mean" and "std" (normal, mixed), "low" and "high" (uniform), and
  * "parameter", which keeps it as drawn at every input scale and in every variant: its name in the
  * module's state_dict, or true, when that is the input's name. "fixed": true keeps another input so.
+ * "unused": true says that no line of the graph takes it, "format" in which memory format the module has it.
  * Shapes, bytes and flops are expressions of base/expr.h over the axes.
  *
  * reference.c defines
@@ -113,6 +114,7 @@ typedef struct {
     double mean, std;            /* of DRAW_NORMAL and DRAW_MIXED: 0 and 1 unless given */
     double low, high;            /* of DRAW_UNIFORM: -1 and 1 unless given */
     int parameter; /* of a module, or "fixed": not scaled, and as drawn in every variant */
+    int unused;    /* no line of the graph takes it, so that it has no effect */
 } TaskTensor;
 
 typedef enum { ROLE_CHECK, ROLE_TIME, ROLE_SIM } Role;

@@ -153,6 +153,7 @@ static int read_parameter(TaskTensor *x, const json_t *obj, const char *where, E
     const json_t *value = json_object_get(obj, "parameter");
     int is = json_is_true(value) || json_string_length(value) > 0;
     x->parameter = is || json_is_true(json_object_get(obj, "fixed"));
+    x->unused = json_is_true(json_object_get(obj, "unused"));
     return is || !value || json_is_false(value)
                ? 0
                : error_set(err, ERROR_CORRUPT,
@@ -220,9 +221,9 @@ int task_read_tensors(Task *t, const json_t *root, int inputs, const char *file,
     const char *key = inputs ? "inputs" : "outputs";
     TaskTensor **list = inputs ? &t->inputs : &t->outputs;
     int *n = inputs ? &t->n_inputs : &t->n_outputs;
-    static const char *const in_fields[] = {"dtype", "shape", "draw",        "low",
-                                            "high",  "std",   "description", "parameter",
-                                            "mean",  "fixed", "distinct",    NULL};
+    static const char *const in_fields[] = {"dtype",    "shape",       "draw",      "low",  "high",
+                                            "std",      "description", "parameter", "mean", "fixed",
+                                            "distinct", "format",      "unused",    NULL};
     static const char *const out_fields[] = {"dtype", "shape", "description", NULL};
     json_t *tensors = json_need_object(root, key, file, err), *obj;
     const char *name;

@@ -78,12 +78,21 @@ def says_mode(module, program, notes):
         notes[f"in evaluation mode: {'; '.join(said)}"] = 1
 
 
+def format_of(x):
+    """The name of a tensor's memory format, where it is not contiguous."""
+    if x.is_contiguous() or x.dim() not in (4, 5):
+        return None
+    name = "channels_last" if x.dim() == 4 else "channels_last_3d"
+    return name if x.is_contiguous(memory_format=getattr(torch, name)) else None
+
+
 def says_formats(inputs, module, notes):
     for name, x in [*zip(inputs.names, inputs.tensors), *module.named_parameters()]:
         if not x.is_contiguous() and x.numel() > 1:
-            last = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
-            what = "in channels_last" if last else "not contiguous"
-            notes[f"{name} is {what}: it is judged as a contiguous tensor"] = 1
+            last = format_of(x)
+            what = f"in {last}" if last else "not contiguous"
+            copied = ", and a package copies it in each call" if last else ""
+            notes[f"{name} is {what}: it is judged as a contiguous tensor{copied}"] = 1
 
 
 def export(source, mode, notes):
@@ -222,12 +231,14 @@ def describe(source, program, parameters, module, inputs):
             if at < len(parameters):
                 entry.update(parameter=parameters[at], **statistics(tensors[parameters[at]]))
                 entry.update({"buffer": True} if parameters[at] in buffers else {})
+                own = tensors[parameters[at]]
             else:
                 k = at - len(parameters)
-                entry["argument"] = inputs.names[k]
+                entry["argument"], own = inputs.names[k], inputs.tensors[k]
                 if examples:
                     entry.update(statistics(examples[k]))
                     entry.pop("values", None)
+            entry.update({"format": format_of(own)} if format_of(own) else {})
             at += 1
         else:
             name = s.target.removeprefix("program.")
@@ -238,6 +249,7 @@ def describe(source, program, parameters, module, inputs):
                 {"parameter" if known else "constant": name},
                 **(statistics(value) if value is not None else {}),
                 **({"buffer": True} if name in buffers else {}),
+                **({"format": format_of(value)} if known and format_of(value) else {}),
             )
         out.append(entry)
     return {"format": FORMAT, "source": os.path.basename(source.file), "class": source.name, "mode": mode,

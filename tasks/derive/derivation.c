@@ -91,6 +91,7 @@ static void copy_tensors(Derivation *v, DraftTensor *to, const DraftTensor *from
         to[i] = from[i];
         to[i].name = copy(v, from[i].name);
         to[i].parameter = copy(v, from[i].parameter);
+        to[i].format = copy(v, from[i].format);
         if (from[i].highest)
             to[i].highest = derivation_keep(
                 v, replace(from[i].highest, d->axes, (const char *const *)by, d->n_axes));

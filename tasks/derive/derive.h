@@ -58,7 +58,10 @@ typedef struct {
     double low, high;    /* of DRAW_UNIFORM and DRAW_INTEGER */
     const char *highest; /* of DRAW_INTEGER, an expression in place of high; NULL: none */
     int distinct; /* of DRAW_INTEGER: 1 + the dimension along which no integer comes twice, or 0 */
-    int fixed;    /* as drawn at every input scale and in every variant, like a parameter */
+    const char *
+        format; /* the memory format that the module's own has, "channels_last"; NULL: contiguous */
+    int unused; /* the module ignores it, or returns it as it is */
+    int fixed;  /* as drawn at every input scale and in every variant, like a parameter */
 } DraftTensor;
 
 /* Sizes that are timed (shapes.h). Names are no terminated texts. */
@@ -89,6 +92,9 @@ typedef struct {
     const char *const *lines; /* of tasks/graph/op_line.h */
     int n_lines;
     const char *call; /* JSON: the arguments of the exported call, for packages. NULL: not known */
+    /* JSON: a place in outputs or an input's name for each tensor that the module returns. NULL: each output
+     * once, in order. */
+    const char *results;
     const Precision *precision; /* NULL: PyTorch's default */
     const char *budget;         /* base/error_budget.h; NULL: none */
     const DraftShape *shapes;   /* n_shapes; none: the module's own sizes are timed */

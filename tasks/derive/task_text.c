@@ -127,6 +127,8 @@ static json_t *input_of(const DraftTensor *x)
         json_object_set_new(o, "std", json_real(x->std));
     }
     if (x->parameter) json_object_set_new(o, "parameter", json_string(x->parameter));
+    if (x->format) json_object_set_new(o, "format", json_string(x->format));
+    if (x->unused) json_object_set_new(o, "unused", json_true());
     if (x->fixed) json_object_set_new(o, "fixed", json_true());
     return o;
 }
@@ -276,6 +278,7 @@ char *description_text(const Derivation *v, const Description *d)
     put_tensors(&b, v->outputs, v->draft.n_outputs, 0);
     put_texts(&b, "graph", v->lines, v->draft.n_lines);
     if (v->draft.call) buffer_printf(&b, "  \"call\": %s,\n", v->draft.call);
+    if (v->draft.results) buffer_printf(&b, "  \"results\": %s,\n", v->draft.results);
     put_tolerance(&b, v, d);
     const Precision *p = v->draft.precision;
     if (p)

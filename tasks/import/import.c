@@ -32,6 +32,7 @@ typedef struct {
     char name[GRAPH_MAX_OUTPUTS][GRAPH_NAME];
     int n_casts;
     char *call; /* of the notes, as JSON */
+    char *results;
     const char *tags[IMPORT_MAX_TAGS + 1];
 } Parts;
 
@@ -120,6 +121,7 @@ static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInp
         t->draw = DRAW_INTEGER, t->low = 0, t->high = 1;
     }
     draw_buffer(x->notes, t);
+    t->format = json_string_value(json_object_get(x->notes, "format"));
     t->has_range = !dtype_is_float(x->dtype) && !statistic(x->notes, "min", &t->min) &&
                    !statistic(x->notes, "max", &t->max);
     return 0;
@@ -211,6 +213,19 @@ static int is_part(const Program *p, const Lines *l)
     return l->cut.begun || json_object_get(p->notes, "cut");
 }
 
+/* Does the module return an input as it is? */
+static int is_returned(const Lines *l, const char *name)
+{
+    json_t *result;
+    size_t i;
+    json_array_foreach(l->results, i, result)
+    {
+        const char *returned = json_string_value(result);
+        if (returned && !strcmp(returned, name)) return 1;
+    }
+    return 0;
+}
+
 /* The inputs that stay, those of one kind in their order. */
 static int fill_inputs(Program *p, const Lines *l, int arguments, Parts *parts, Error *err)
 {
@@ -222,12 +237,30 @@ static int fill_inputs(Program *p, const Lines *l, int arguments, Parts *parts, 
         for (int k = 0; k < l->n && !is_line; k++)
             is_line = !l->list[k].node && !strncmp(l->list[k].text, name, len) &&
                       l->list[k].text[len] == ' ';
-        int needed = l->used[i] || (arguments && !is_part(p, l));
+        int needed = l->used[i] || (!is_part(p, l) && (arguments || is_returned(l, name)));
         if (is_line || (x->kind == INPUT_ARGUMENT) != arguments || !needed) continue;
-        if (fill_input(p, parts, l, x, &parts->inputs[parts->draft.n_inputs], err)) return -1;
-        parts->draft.n_inputs++;
+        DraftTensor *t = &parts->inputs[parts->draft.n_inputs++];
+        if (fill_input(p, parts, l, x, t, err)) return -1;
+        t->unused = !l->used[i];
     }
     return 0;
+}
+
+/* What a whole module returns, where that is not each output once, in order. */
+static void fill_results(const Program *p, const Lines *l, Parts *parts)
+{
+    json_t *result;
+    size_t i;
+    int differs = json_array_size(l->results) != (size_t)l->n_outputs;
+    if (is_part(p, l)) return;
+    json_array_foreach(l->results, i, result)
+    {
+        differs |= !json_is_integer(result) || json_integer_value(result) != (json_int_t)i;
+        if (json_is_string(result))
+            log_warn("the module returns its input %s unchanged: it is no output of the task",
+                     json_string_value(result));
+    }
+    if (differs) parts->draft.results = parts->results = json_dumps(l->results, JSON_COMPACT);
 }
 
 static int fill(Program *p, const Lines *l, Parts *parts, Error *err)
@@ -248,6 +281,7 @@ static int fill(Program *p, const Lines *l, Parts *parts, Error *err)
     d->outputs = parts->outputs;
     const json_t *call = json_object_get(p->notes, "call");
     if (json_is_object(call)) d->call = parts->call = json_dumps(call, JSON_COMPACT);
+    fill_results(p, l, parts);
     d->lines = parts->lines;
     d->constraints = (const char *const *)parts->constraints;
     d->n_constraints = parts->n_constraints;
@@ -265,6 +299,7 @@ static void parts_release(Parts *parts)
     for (int i = 0; i < parts->n_casts; i++) free(parts->cast[i]);
     free(parts->shapes);
     free(parts->call);
+    free(parts->results);
 }
 
 /* Adds the module's line to an error of derive_task that names a line of the graph. Returns -1. */

@@ -544,6 +544,18 @@ static void words_roots(const char *p, const json_t *roots, json_t *memory)
         json_object_set_new(memory, root_of(roots, name), json_true());
 }
 
+/* What writes to an input that the module returns is seen. */
+static void keep_passed(const Lines *l, json_t *memory)
+{
+    json_t *result;
+    size_t i;
+    json_array_foreach(l->results, i, result)
+    {
+        if (json_is_string(result))
+            json_object_set_new(memory, json_string_value(result), json_true());
+    }
+}
+
 /* Backwards: a line is needed for its results, or because it writes to memory that is read later, under
  * whatever name. */
 static void mark_live(const Program *p, Lines *l)
@@ -553,6 +565,7 @@ static void mark_live(const Program *p, Lines *l)
         json_object_set_new(needed, l->output[i], json_true());
         json_object_set_new(memory, root_of(roots, l->output[i]), json_true());
     }
+    keep_passed(l, memory);
     for (int i = l->n - 1; i >= 0; i--) {
         Line *line = &l->list[i];
         const char *equals, *bracket;
@@ -575,11 +588,13 @@ static void mark_live(const Program *p, Lines *l)
     json_decref(roots);
 }
 
-static void add_output(Lines *l, const char *name)
+/* Returns its place, or GRAPH_MAX_OUTPUTS: there are too many. */
+static int add_output(Lines *l, const char *name)
 {
-    int seen = 0;
-    for (int k = 0; k < l->n_outputs; k++) seen |= !strcmp(l->output[k], name);
-    if (!seen && l->n_outputs < GRAPH_MAX_OUTPUTS) l->output[l->n_outputs++] = name;
+    int k = 0;
+    while (k < l->n_outputs && strcmp(l->output[k], name)) k++;
+    if (k == l->n_outputs && k < GRAPH_MAX_OUTPUTS) l->output[l->n_outputs++] = name;
+    return k;
 }
 
 /* Is a result what a line fills? A kernel of it has nothing to compute. */
@@ -612,28 +627,37 @@ static void find_edge(Writer *w)
     }
 }
 
-static int find_outputs(Writer *w)
+/* Is a tensor an input, not what a constant's line gives? */
+static int is_input(const Writer *w, const char *name)
+{
+    for (int k = 0; k < w->p->n_inputs; k++)
+        if (!strcmp(name, lines_name(w->out, &w->p->inputs[k])))
+            return !rewrite_pattern(&w->p->inputs[k]);
+    return 0;
+}
+
+static int find_output(Writer *w, const char *tensor)
 {
     Lines *l = w->out;
-    find_edge(w);
-    for (int i = 0; i < w->p->n_outputs; i++) {
-        if (json_object_get(l->cut.missing, w->p->output[i])) continue;
-        const char *name = json_string_value(json_object_get(l->names, w->p->output[i]));
-        if (!name)
-            return error_set(w->err, ERROR_CORRUPT, "the output %.80s is no node's result",
-                             w->p->output[i]);
-        int is_input = 0, at = 0;
-        if (l->cut.begun && is_filled(l, name)) continue;
-        for (int k = 0; k < w->p->n_inputs; k++)
-            if (!strcmp(name, lines_name(l, &w->p->inputs[k])) &&
-                !rewrite_pattern(&w->p->inputs[k]))
-                is_input = 1, at = k;
-        if (is_input && !l->cut.begun)
-            return error_set(w->err, ERROR_UNSUPPORTED,
-                             "the module returns its input %.80s unchanged", w->p->inputs[at].name);
-        if (!is_input) add_output(l, name);
-    }
+    if (json_object_get(l->cut.missing, tensor)) return 0;
+    const char *name = json_string_value(json_object_get(l->names, tensor));
+    if (!name)
+        return error_set(w->err, ERROR_CORRUPT, "the output %.80s is no node's result", tensor);
+    if (l->cut.begun && is_filled(l, name)) return 0;
+    json_array_append_new(l->results, is_input(w, name) ? json_string(name)
+                                                        : json_integer(add_output(l, name)));
     return 0;
+}
+
+static int find_outputs(Writer *w)
+{
+    find_edge(w);
+    for (int i = 0; i < w->p->n_outputs; i++)
+        if (find_output(w, w->p->output[i])) return -1;
+    if (w->out->n_outputs || w->out->cut.begun) return 0;
+    return error_set(w->err, ERROR_UNSUPPORTED,
+                     "the module returns its input %.80s unchanged, and nothing else",
+                     json_string_value(json_array_get(w->out->results, 0)));
 }
 
 /* Is there something to judge in what is left of a module? */
@@ -665,6 +689,7 @@ static int write_whole(Program *p, int behind, Lines *out, Error *err)
     Writer w = {p, out, err};
     *out = (Lines){.names = json_object(),
                    .taken = json_object(),
+                   .results = json_array(),
                    .cut = {.missing = json_object(), .edge = json_array(), .behind = behind},
                    .used = memory_array((size_t)p->n_inputs + 1, sizeof *out->used)};
     if (write_all(&w)) {
@@ -697,6 +722,7 @@ void lines_release(Lines *l)
     free(l->used);
     json_decref(l->names);
     json_decref(l->taken);
+    json_decref(l->results);
     json_decref(l->cut.missing);
     json_decref(l->cut.edge);
     *l = (Lines){0};

@@ -31,6 +31,9 @@ typedef struct {
     int *used;     /* by input of the program, of which a cut adds some: a line uses it */
     const char *output[GRAPH_MAX_OUTPUTS]; /* names in lines, each once */
     int n_outputs;
+    json_t *
+        results; /* of each tensor that a whole module returns: its place in output[], or the name of the
+                        input that it is, unchanged, which is no output */
     Cut cut;
 } Lines;
 

@@ -274,20 +274,23 @@ static void read_notes(Program *p, ProgramInput *x)
     }
 }
 
-/* Adds the place of the first use to an error of an input. Returns -1. */
+/* Adds the place and the operator of the first use to an error of an input. Returns -1. */
 static int prefix_use(const Program *p, const ProgramInput *x, Error *err)
 {
     json_t *node;
     size_t i;
     char place[PROGRAM_PLACE] = "";
+    const char *first = NULL;
     json_array_foreach(p->nodes, i, node)
     {
         const char *target = json_string_value(json_object_get(node, "target"));
         if (*place || !target || strstr(target, "._assert") || strstr(target, ".sym_")) continue;
-        if (program_mentions(json_object_get(node, "inputs"), x->placeholder))
-            program_place(node, place, sizeof place);
+        if (!program_mentions(json_object_get(node, "inputs"), x->placeholder)) continue;
+        program_place(node, place, sizeof place);
+        first = strncmp(target, "torch.ops.", 10) ? target : target + 10;
     }
-    return error_prefix(err, "%s%sinput %.80s", place, *place ? ": " : "", x->name);
+    return error_prefix(err, "%s%s%.100s%sinput %.80s", place, *place ? ": " : "",
+                        first ? first : "", first ? ": " : "", x->name);
 }
 
 static int read_inputs(Program *p, const json_t *specs, Error *err)

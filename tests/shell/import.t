@@ -151,6 +151,11 @@ def unbacked(p):
         if t["sizes"] and "as_expr" in t["sizes"][0]:
             t["sizes"][0] = {"as_expr": {"expr_str": "Symbol('u0', integer=True)", "hint": None}}
 program("unbacked", unbacked)
+def passed(p):
+    returned = lambda name: {"user_output": {"arg": {"as_tensor": {"name": name}}}}
+    specs = p["graph_module"]["signature"]["output_specs"]
+    specs += [returned("inputs_0"), *specs[:1]]
+program("passed", passed)
 program("late", lambda p: graph(p)["nodes"][-1].update(target="torch.ops.mine.op.default"))
 program("bytes", lambda p: graph(p)["tensor_values"]["inputs_0"].update(dtype=31))
 def chosen(p):
@@ -245,6 +250,22 @@ behind bytes 'modules.py, line .*input x: .*element type float8_e4m3fnuz, which 
 ends unsorted 'boundaries are not known to be in order' where
 ends late 'modules.py, line .*mine.op.default: Quern knows operators of ATen only' group_norm
 ends equation 'expected letters for each of 3 tensors and a result, found "rsc,rc,rk"' mul_70
+run quern-import bad/passed.pt2 -o passed && grep -q '"results": \[0,"x",0\]' passed/passed/task.json &&
+    sentence quern-import 'the module returns its input x unchanged: it is no output'
+ok $? "a result that is an input is no output"
+for name in idle ignored; do
+    mkdir "tasks/$name"
+    python3 - "$name" <<'END'
+import json, sys
+task, name = json.load(open("tasks/row/task.json")), sys.argv[1]
+task["inputs"]["idle"] = {"dtype": "float32", "shape": ["cols"], "draw": "normal"}
+task["inputs"]["idle"].update({"unused": True} if name == "idle" else {})
+with open(f"tasks/{name}/task.json", "w") as f:
+    json.dump({**task, "name": name}, f)
+END
+done
+run quern-task gate idle --task-root tasks; ok $? "an input that is said to be unused needs no effect"
+run quern-task gate ignored --task-root tasks; [ $rc != 0 ]; ok $? "any other input does"
 run quern-import missing.pt2 -o tasks; [ $? = 2 ] && grep -q 'there is no file missing.pt2' err
 ok $? "a missing file is status 2"
 mkdir tasks/own; touch tasks/own/{task.json,reference.c}

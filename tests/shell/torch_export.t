@@ -209,7 +209,18 @@ grep -q '^export: note: in evaluation mode: Dropout left out$' err2
 ok $? "what evaluation leaves out is told"
 inputs='torch.rand(2, 4, 6, 6).to(memory_format=torch.channels_last)' module last <<<'return x * 2'
 imported last 'aten.mul.Tensor(x, 2)'
-grep -q '^export: note: x is in channels_last: it is judged' err2; ok $? "another memory format is told"
+grep -q '^export: note: x is in channels_last: it is judged' err2 &&
+    grep -q '"x": .*"format": "channels_last"' tasks/last/task.json; ok $? "another memory format is told"
+inputs='torch.rand(6, 8), torch.rand(6, 8), torch.rand(3)' module passes <<<'y = x * mask
+return y, (mask, state), y'
+sed -i 's/def forward(self, x)/def forward(self, x, mask, state)/' passes.py
+imported passes '"results": [0,"mask","state",0]'
+grep -q '"state": .*"unused": true' tasks/passes/task.json && ! grep -q degenerate tasks/passes/task.json
+ok $? "results that are inputs are no outputs"
+module spectrum <<<'return torch.fft.rfft(x).abs()'
+not_imported spectrum 'spectrum.py, line 4 (`return torch.fft.rfft(x).abs()`): aten.fft_rfft.default'
+inputs='torch.rand(6, 8, dtype=torch.cfloat)' module phases <<<'return (x * x.conj()).real.sqrt()'
+not_imported phases 'phases.py, line 4 (`.*`): aten._conj.default: input x: .* complex64, which Quern has not'
 module functional <<<'return torch.nn.functional.dropout(x, 0.5, self.training) * 2'
 imported functional 'aten.mul.Tensor(x, 2)'
 grep -q '^export: note: in evaluation mode: dropout left out$' err2

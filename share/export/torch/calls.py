@@ -39,10 +39,10 @@ def {name}({signature}):
     for _q_place, _q_name, _q_child in _q.links:
         if _q_place.get(_q_name) is not _q_child:
             return {otherwise}
-{find}    _q_same, _q_call, _q_index = _q.last
+{find}    _q_same, _q_call, _q_index, _q_put = _q.last
     if not _q_same({tensors}):
         try:
-            _q.last = _q_same, _q_call, _q_index = _q.calls[{key}]
+            _q.last = _q_same, _q_call, _q_index, _q_put = _q.calls[{key}]
         except (KeyError, AttributeError):
             return {otherwise}
         if not _q_same({tensors}):
@@ -52,10 +52,9 @@ def {name}({signature}):
     _q_addresses = [{addresses}]
     if ({bits}) & {low_bits}:
         return {otherwise}
-    _q_put = _q.put
     if _q_put is None:
         return {call}
-    return _q_put({call})
+    return _q_put({call}, ({tensors},))
 """
 _BEGIN = """if _q_named or len(_q_given) != {n}{changed}:
         return {otherwise}
@@ -256,6 +255,25 @@ def forward_functions(package, kind, otherwise):
     return forward, _written("__call__", _FORWARD.format(
         name="__call__", signature="self, *_q_given, **_q_named", begin=begin, hooks="call_hooks",
         unlike="".join(f" or {w}" for w in quick[1]), otherwise=plain, **parts), scope)
+
+
+def memory_format(t):
+    """The memory format that a result is given, where it is not contiguous."""
+    if t.is_contiguous():
+        return None
+    return next((f for f, rank in ((torch.channels_last, 4), (torch.channels_last_3d, 5))
+                 if t.dim() == rank and t.is_contiguous(memory_format=f)), None)
+
+
+def copying(call, places):
+    """A call that makes the inputs at some places contiguous before."""
+    def copied(tensors, addresses, stream):
+        for i in places:
+            tensors[i] = tensors[i].contiguous()
+            addresses[i] = tensors[i].data_ptr()
+        return call(tensors, addresses, stream)
+
+    return copied if places else call
 
 
 def guard(tensors):

@@ -6,7 +6,7 @@ import dataclasses
 import torch
 from torch.utils import _pytree as pytree
 
-from .calls import forward_functions, given_function, guard
+from .calls import copying, forward_functions, given_function, guard, memory_format
 
 _CONTAINERS, _MOST_CALLS = ("_parameters", "_buffers"), 4096
 # With any of these, __call__ of torch.nn.Module does more than to call forward.
@@ -18,12 +18,15 @@ def _never(*tensors):
     return False
 
 
-def _format(t):
-    """The memory format that a result is given, where it is not contiguous."""
-    if t.is_contiguous():
-        return None
-    return next((f for f, rank in ((torch.channels_last, 4), (torch.channels_last_3d, 5))
-                 if t.dim() == rank and t.is_contiguous(memory_format=f)), None)
+def _formats(tensors):
+    """The memory formats of those that are not contiguous, each with its place."""
+    return tuple((i, memory_format(t)) for i, t in enumerate(tensors) if not t.is_contiguous())
+
+
+def _outputs(package, leaves):
+    """Of each output of the operator, the tensor of a result that it stands for."""
+    found = dict(zip(package.results, (t for t in leaves if isinstance(t, torch.Tensor))))
+    return [found[i] for i in range(len(package.out_dtypes))]
 
 
 def _record(value):
@@ -70,9 +73,11 @@ class Bound:
     forward. It is made again for a copy."""
 
     def __init__(self, module, package):
-        self.links, self.hooks, self.refused, self.put = [], [], None, None
-        self.calls, self.checked, self.known = {}, False, False  # calls: by the shapes of the arguments
-        self.last = (_never, None, None)  # of calls
+        self.links, self.hooks, self.refused = [], [], None
+        self.calls = {}  # by the shapes of the arguments
+        self.last = (_never, None, None, None)  # of calls
+        # By the formats of the tensors: how results are given, and whether a call was compared.
+        self.puts, self.checked = {}, set()
         keys = [s["name"] if s["parameter"] is True else s["parameter"] for s in package.json["inputs"]
                 if s.get("parameter")]
         for sub in module.modules():
@@ -99,13 +104,14 @@ class Bound:
     def tensors(self):
         return [place.get(name) for place, name in zip(self.places, self.names)]
 
-    def note(self, package, tensors):
+    def note(self, package, tensors, formats):
         """A call that the kernels took: forward takes those like it by itself."""
         index, shapes = tensors[0].get_device(), [t.shape for t in tensors]
         own = tuple(s for s, spec in zip(shapes, package.json["inputs"]) if not spec.get("parameter"))
         if len(self.calls) >= _MOST_CALLS:
             self.calls.clear()
-        self.calls[own] = guard(tensors), package.calls[(index, *shapes)], index
+        call = copying(package.calls[(index, *shapes)], [i for i, _ in formats])
+        self.calls[own] = guard(tensors), call, index, self.puts[formats]
 
     def changed(self, traced):
         for place, name, child in self.followed if traced else self.links:
@@ -116,32 +122,38 @@ class Bound:
                 return "a submodule has a hook"
         return self.refused
 
-    def learn(self, package, result):
-        """How forward gives its results: a function of the operator's results, or None where they are equal.
-        Returns a reason, or None."""
+    def learn(self, package, result, tensors, formats):
+        """How forward gives its results for tensors of these formats: a function of the operator's results
+        and the tensors, or None where it gives the former. Returns a reason, or None."""
         leaves, again = _flatten(result)
-        dtypes = [t.dtype for t in leaves if isinstance(t, torch.Tensor)]
-        if len(dtypes) != len(package.out_dtypes) or any(
+        own = [t for t in leaves if isinstance(t, torch.Tensor)]
+        if len(own) != len(package.results) or any(
             t is not None and not isinstance(t, torch.Tensor) for t in leaves
         ):
             return "its results are of another number or kind"
-        at = iter(range(len(dtypes)))
-        places = [next(at) if isinstance(t, torch.Tensor) else None for t in leaves]
-        flat = type(result) is tuple and all(a is b for a, b in zip(result, leaves))
-        self.known = True
-        formats = [_format(t) for t in leaves if isinstance(t, torch.Tensor)]
-        if type(result) in (torch.Tensor, tuple) and dtypes == package.out_dtypes and not any(formats):
+        n, at = len(package.out_dtypes), iter(package.results)
+        places = [next(at) if isinstance(t, torch.Tensor) else n + len(tensors) for t in leaves]
+        if any(i >= n and t is not (*tensors, None)[i - n] for i, t in zip(places, leaves)):
+            return "a result is not the input that it was"
+        outputs = _outputs(package, leaves)
+        dtypes, laid = [t.dtype for t in outputs], [memory_format(t) for t in outputs]
+        flat = places == list(range(n)) and type(result) is tuple and n == len(result) and all(
+            a is b for a, b in zip(result, leaves))
+        plain = isinstance(result, torch.Tensor) or flat and n > 1
+        if plain and places == list(range(n)) and dtypes == package.out_dtypes and not any(laid):
+            self.puts[formats] = None
             return None
 
-        def put(results):
+        def put(results, tensors):
             results = [results] if isinstance(results, torch.Tensor) else results
             given = [r if r.dtype is d and not f else r.to(d, memory_format=f or torch.preserve_format)
-                     for r, d, f in zip(results, dtypes, formats)]
+                     for r, d, f in zip(results, dtypes, laid)]
             if flat:
                 return tuple(given)
-            return again([None if i is None else given[i] for i in places])
+            every = (*given, *tensors, None)
+            return again([every[i] for i in places])
 
-        self.put = put
+        self.puts[formats] = put
         return None
 
 
@@ -159,17 +171,22 @@ def _otherwise(self, arguments, keywords):
         why = bound.changed(traced) or package.unfit(tensors, traced)
     if why is None and not traced:
         why = package.refusal(tensors)
-    if why is None and not (traced or bound.checked):
-        return _first(self, arguments, keywords, tensors)
-    if why is None and not bound.known:
-        why = bound.learn(package, _original(self, arguments, keywords))
+    formats = () if traced or why else _formats(tensors)
+    if why is None and not (traced or formats in bound.checked):
+        return _first(self, (arguments, keywords), tensors, formats)
+    if why is None and formats not in bound.puts:
+        why = bound.learn(package, _original(self, arguments, keywords), tensors, formats)
     if why is not None:
         (package.say_traced if traced else package.say)(why)
         return _original(self, arguments, keywords)
-    results = package.registered(*tensors)
+    results, put = package.registered(*_contiguous(tensors, formats)), bound.puts[formats]
     if not traced:
-        bound.note(package, tensors)
-    return bound.put(results) if bound.put else results
+        bound.note(package, tensors, formats)
+    return put(results, tensors) if put else results
+
+
+def _contiguous(tensors, formats):
+    return [t.contiguous() for t in tensors] if formats else tensors
 
 
 def _original(self, arguments, keywords):
@@ -177,21 +194,23 @@ def _original(self, arguments, keywords):
     return own(*arguments, **keywords) if own else self._quern_kind.forward(self, *arguments, **keywords)
 
 
-def _first(self, arguments, keywords, tensors):
-    """The first call of a module compares the kernels with the original, once, and gives the original's
-    result: the original may have other constants than the module that was judged."""
+def _first(self, given, tensors, formats):
+    """The first call of a module compares the kernels with the original, once for each set of memory formats,
+    and gives the original's result: the original may have other constants than the module that was judged.
+    given: its arguments."""
     package, bound = self._quern_package, self._quern_bound
-    want = _original(self, arguments, keywords)
+    want = _original(self, *given)
     if package.capturing():
         package.say("its first call is within a CUDA graph's capture; call it once before")
         return want
-    leaves = [t for t in _flatten(want)[0] if isinstance(t, torch.Tensor)]
-    why = bound.learn(package, want) or package.apart(package.registered(*tensors), leaves)
-    bound.checked, bound.refused = why is None, why
+    why = bound.learn(package, want, tensors, formats) or package.apart(
+        package.registered(*_contiguous(tensors, formats)), _outputs(package, _flatten(want)[0]))
+    bound.refused = why
     if why:
         package.say(why)
     else:
-        bound.note(package, tensors)
+        bound.checked.add(formats)
+        bound.note(package, tensors, formats)
     return want
 
 

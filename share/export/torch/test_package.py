@@ -119,8 +119,26 @@ def calls_of(package, case):
     eager = graph.module_of(package.json["graph"], package.inputs, package.out_names, axes,
                             "cuda")
     compiled = torch.compile(eager, dynamic=False)
-    return {"package": lambda: package.op(*inputs), "eager": lambda: eager(*inputs),
+    inputs = laid(package, inputs)
+    return {"package": package_call(package, inputs, eager), "eager": lambda: eager(*inputs),
             "torch.compile": lambda: compiled(*inputs)}
+
+
+def laid(package, inputs):
+    """The inputs in the memory formats that the module has them in."""
+    return [x.contiguous(memory_format=getattr(torch, spec["format"])) if "format" in spec else x
+            for spec, x in zip(package.json["inputs"], inputs)]
+
+
+def package_call(package, inputs, eager):
+    """The operator on inputs as the module has them: with the copies that Module makes of those in
+    channels_last, and the results in eager's memory format."""
+    if all(x.is_contiguous() for x in inputs):
+        return lambda: package.op(*inputs)
+    calls = importlib.import_module(f"{type(package).__module__.rpartition('.')[0]}.calls")
+    formats = [calls.memory_format(t) or torch.preserve_format for t in eager(*inputs)]
+    return lambda: [r.contiguous(memory_format=f) if f is not torch.preserve_format else r for r, f in zip(
+        several(package.op(*[x.contiguous() for x in inputs])), formats)]
 
 
 def main():

@@ -8,7 +8,7 @@ import warnings
 import torch
 
 from . import plan
-from .calls import operator_function
+from .calls import memory_format, operator_function
 from .driver import Driver, Kernels, Prepared
 from .graph import prepare_line, run_line
 from .module import module_class
@@ -64,6 +64,9 @@ class Package:
         self.dtypes = [_DTYPES[spec["dtype"]] for spec in self.json["inputs"]]
         self.out_dtypes = [_DTYPES[spec["dtype"]] for spec in self.json["outputs"]]
         self.out_names = [spec["name"] for spec in self.json["outputs"]]
+        # Of each tensor that the module returns: the output's place, or behind them the input's.
+        own = self.json.get("results", range(len(self.out_names)))
+        self.results = [r if isinstance(r, int) else len(self.out_names) + self.inputs.index(r) for r in own]
         self.driver, self.kernels = None, {}
         # By the device and the shapes: the function of a call; for the others, why there is none.
         self.calls, self.refused = {}, {}
@@ -137,15 +140,16 @@ class Package:
         self.say(why)
         return self._original(*tensors)
 
-    def _reason(self, tensors, traced=False):
-        """Why the kernels cannot take these inputs, or None. traced: their addresses are not known."""
+    def _reason(self, tensors, traced=False, copied=False):
+        """Why the kernels cannot take these inputs, or None. traced: their addresses are not known. copied:
+        those in channels_last are made contiguous before."""
         device = tensors[0].device
         for name, t, dtype in zip(self.inputs, tensors, self.dtypes):
             if t.dtype != dtype:
                 return f"{name} is {t.dtype}, expected {dtype}"
             if t.device != device or device.type != self.device_type:
                 return f"{name} is on {t.device}, expected {self.device_type}"
-            if not t.is_contiguous():
+            if not (t.is_contiguous() or copied and memory_format(t)):
                 return f"{name} is not contiguous"
             if not traced and t.data_ptr() % _ALIGNMENT:
                 return f"{name} is not aligned to {_ALIGNMENT} bytes"
@@ -170,7 +174,7 @@ class Package:
             return "autocast is on"
         if not traced and _modes[2]() is not None:
             return "it is called within torch.func"
-        why = self._reason(tensors, traced)
+        why = self._reason(tensors, traced, not traced)
         if why is None and traced and not (self.fits and self.fits([t.shape for t in tensors])):
             return "sizes are outside of those that were judged"
         return why
@@ -307,6 +311,7 @@ class Package:
     def _first(self, call, tensors, index):
         """The module's own sizes may be larger than what was judged: the first call compares, and a reason
         refuses them."""
+        tensors = [t.contiguous() for t in tensors]
         got = call(tensors, [t.data_ptr() for t in tensors], _stream(index))
         return self.apart(got, self._original(*tensors))
 
