@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "eval/sim/sim.h"
 
 struct DeviceGolden {
@@ -104,6 +105,15 @@ static int compare(Device *d, const DeviceExpected *x, DeviceDifference *out, Er
     return rc ? -1 : out->wrong > 0;
 }
 
+static int digest_kept(Device *d, DevicePtr p, size_t bytes, uint64_t words[2], Error *err)
+{
+    char *now = memory_alloc(bytes);
+    int rc = kept_beside->read(d, p, now, bytes, err);
+    words[0] = words[1] = random_hash(now, bytes);
+    free(now);
+    return rc;
+}
+
 static int expect_kept(Device *d, const DeviceExpected *list, int n, int guards, Error *err)
 {
     int rc = 0;
@@ -122,6 +132,7 @@ static const DeviceGoldenOps kept_contents = {.keep = keep,
                                               .fill = fill,
                                               .same = same,
                                               .compare = compare,
+                                              .digest = digest_kept,
                                               .expect = expect_kept};
 
 #endif

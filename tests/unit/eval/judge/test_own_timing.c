@@ -1,5 +1,6 @@
-/* A win at the module's own sizes, whose contents repeat, on a device with a clock: it must be as fast where
- * no two positions are equal. */
+/* A win at the module's own sizes, whose contents repeat, on a device with a clock, by all steps of a
+ * judgement: it must be as fast where no two positions are equal. The device is a stand-in that runs C
+ * functions by the kernels' names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,93 +8,160 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "eval/judge/baseline.h"
-#include "eval/judge/paired_timing.h"
-#include "tests/small_draft.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "eval/judge/evaluator.h"
 
 #include "tests/unit/eval/device/fake_device.h"
 #include "tests/unit/eval/judge/kept_contents.h"
 
-enum { TIMED = 2048, OWN = 4 * TIMED };
+static char root[] = "/tmp/quern-own-XXXXXX";
+static DeviceOps stand_in;
+static Evaluator *evaluator;
 
-static Task *task;
-static DeviceOps ops;
-static Evaluator evaluator = {
-    .machine = {&ops, &fake, NULL}, .seed = 3, .clock = {CLOCK_COLD, 10, 3, 0, 0}};
-static Judgement judged; /* the last one */
-
-static void load(Loaded *l, Plan *plan, int trusted, const char *kernel)
+static int open_stand_in(const char *arg, Device **out, Error *err)
 {
-    static char sources[2][100];
-    char *source = sources[trusted];
-    Fault f = {0};
-    CompileResult code = fake_code(kernel);
-    snprintf(source, sizeof sources[0], "//@ launch %s<<<1, 32>>>(x, y, n)\n", kernel);
-    loaded_init(l, &evaluator.machine, task, trusted);
-    if (plan_parse(source, strlen(source), plan, &f) || loaded_open(l, plan, &code, &f))
-        fail_msg("%s %s", f.message, f.error.text);
+    (void)arg, (void)err;
+    *out = &fake;
+    return 0;
 }
 
-/* The steps from the time on, as far as they are of one win. */
-static int judge(const char *kernel)
+static void close_stand_in(Device *d)
 {
-    static Baseline b;
-    Plan plans[2] = {{0}};
-    b = (Baseline){0};
-    judgement_begin(&judged, &evaluator, task, kernel, strlen(kernel));
-    assert_ptr_equal(judged.timed, task->own);
-    judged.fault.outcome = OUTCOME_OK;
-    load(&b.own.loaded, &plans[0], 1, "relu");
-    load(&judged.loaded, &plans[1], 0, kernel);
-    judged.baseline = &b;
+    (void)d;
+}
+
+static void write_text(const char *name, const char *text)
+{
+    char path[256];
+    Error err;
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    if (file_write_atomic(path, text, strlen(text), &err)) fail_msg("%s", err.text);
+}
+
+/* The module has 8192 elements, of which 2048 are timed on a simulator. */
+static void make_task(void)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/relu", root);
+    assert_int_equal(mkdir(path, 0755), 0);
+    write_text("relu/task.json",
+               "{\"name\": \"relu\", \"description\": \"d\", \"op_type\": \"o\", \"tags\": "
+               "[\"graph\"], \"level\": 1, \"split\": \"train\", \"axes\": {\"n\": "
+               "{\"description\": \"n\", \"own\": 8192}}, \"inputs\": {\"x\": {\"dtype\": "
+               "\"float32\", \"shape\": [\"n\"], \"draw\": \"mixed\"}}, \"outputs\": {\"y\": "
+               "{\"dtype\": \"float32\", \"shape\": [\"n\"]}}, \"graph\": [\"y = "
+               "aten.relu.default(x)\"], \"tolerance\": {\"float32\": {\"atol\": 0, \"rtol\": "
+               "1e-06}}, \"workloads\": [{\"role\": \"check\", \"axes\": {\"n\": 31}}, {\"role\": "
+               "\"check\", \"axes\": {\"n\": 1024}}, {\"role\": \"time\", \"axes\": {\"n\": "
+               "2048}}, {\"role\": \"sim\", \"axes\": {\"n\": 1024}}]}");
+    write_text("baseline.cu",
+               "//@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)\n"
+               "extern \"C\" __global__ void relu(const float *x, float *y, int n)\n{\n}\n");
+}
+
+/* The device has so many bytes for buffers. */
+static void reopen(size_t buffers)
+{
+    char baseline[256];
+    Error err;
+    snprintf(baseline, sizeof baseline, "%s/baseline.cu", root);
+    const EvaluatorOptions opt = {
+        .device = "fake:0", .tasks_root = root, .seed = 1, .budget_s = 0.2, .baseline = baseline};
+    if (evaluator) evaluator_close(evaluator);
+    fake.info.buffers_bytes = buffers;
+    if (evaluator_open(&opt, &evaluator, &err)) fail_msg("%s", err.text);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    make_task();
+    fake.info.dram_bytes_per_s = fake.info.flops_per_s = 1e15;
+    fake.info.total_bytes = (size_t)8 << 30;
+    fake.info.contents_bytes = (size_t)1 << 30;
+    stand_in = fake_ops;
+    stand_in.golden = &kept_contents;
+    stand_in.form = stand_in.example = "fake:0";
+    stand_in.meaning = "a stand-in";
+    stand_in.open = open_stand_in;
+    stand_in.close = close_stand_in;
+    kept_beside = &fake_ops;
+    device_register(&stand_in);
+    reopen((size_t)1 << 30);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    evaluator_close(evaluator);
+    assert_int_equal(kept, 0);
+    char command[300];
+    snprintf(command, sizeof command, "rm -r '%s'", root);
+    return system(command);
+}
+
+static void judge(const char *kernel, Verdict *v)
+{
+    char source[400];
+    snprintf(source, sizeof source,
+             "//@ launch %s<<<ceil_div(n, 256), 256>>>(x, y, n)\n"
+             "extern \"C\" __global__ void %s(const float *x, float *y, int n)\n{\n"
+             "    int i = blockIdx.x * 256 + threadIdx.x;\n"
+             "    if (i < n) y[i] = x[i] > 0 ? x[i] : 0;\n}\n",
+             kernel, kernel);
     fake.calls = 0;
-    int rc = paired_measure(&judged, &evaluator.clock);
-    if (!rc) rc = judgement_score(&judged);
-    if (!rc) assert_true(judgement_is_win(&judged));
-    if (!rc) rc = paired_unseen(&judged);
-    if (rc < 0) fail_msg("%s", judged.fault.error.text);
-    judgement_release(&judged);
-    loaded_close(&b.own.loaded);
-    for (int i = 0; i < 2; i++) plan_release(&plans[i]);
-    assert_int_equal(fake.allocated, 0);
-    return rc;
+    evaluator_run(evaluator, "relu", source, strlen(source), v);
+}
+
+static int says(const Verdict *v, const char *part)
+{
+    for (int i = 0; i < v->n_checks; i++)
+        if (strstr(v->checks[i], part)) return 1;
+    return 0;
+}
+
+/* Another evaluator, which finds less memory. */
+static void test_no_room(void **state)
+{
+    (void)state;
+    static Verdict v;
+    reopen((size_t)1 << 10);
+    judge("relu", &v);
+    if (v.outcome != OUTCOME_OK) fail_msg("%s: %s", outcome_name(v.outcome), v.message);
+    assert_true(says(&v, "time n=2048 in place of the module's own sizes: too little"));
+    assert_true(says(&v, "time n=2048, input scale 1: outputs of all "));
+    verdict_release(&v);
 }
 
 static void test_copies(void **state)
 {
     (void)state;
-    if (judge("relu")) fail_msg("%s", judged.fault.message);
-    assert_true(judged.verdict.low > 1.3);
-    assert_int_equal(judge("copies"), 1);
-    assert_string_equal(judged.fault.cheat, "input_dispatch");
-    assert_non_null(strstr(judged.fault.message, "where no two are equal"));
-    assert_int_equal(judge("wrong"), 1); /* in the second quarter */
-    assert_int_equal(judged.fault.outcome, OUTCOME_WRONG_RESULT);
+    static Verdict v;
+    judge("relu", &v);
+    if (v.outcome != OUTCOME_OK) fail_msg("%s: %s", outcome_name(v.outcome), v.message);
+    assert_true(v.score > 1.2);
+    assert_true(says(&v, "time n=8192, input scale 1: outputs of all "));
+    assert_false(says(&v, "in place of"));
+    verdict_release(&v);
+    judge("copies", &v);
+    if (strcmp(v.cheat, "input_dispatch") || !strstr(v.message, "where no two are equal"))
+        fail_msg("%s: %s", outcome_name(v.outcome), v.message);
+    verdict_release(&v);
 }
 
 int main(void)
 {
-    static const char *const lines[] = {"y = aten.relu(x)"};
-    Small s = {.axes = {{"n", NULL, TIMED}}, .inputs = {tensor("x", DTYPE_F32, "n", NULL)}};
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies)};
-    small(&s, lines, 1, 1, 1);
-    task = derived(&s.d);
-    task->own = memory_alloc(sizeof *task->own);
-    *task->own = *task_workload(task, ROLE_TIME);
-    task->own->note = NULL, task->own->atol = NULL;
-    task->own->axis[0] = OWN;
-    ops = fake_ops;
-    ops.golden = &kept_contents;
-    kept_beside = &fake_ops;
-    fake.info.total_bytes = (size_t)8 << 30;
-    fake.info.buffers_bytes = fake.info.contents_bytes = (size_t)1 << 30;
-    evaluator.cases = cases_new(1 << 28, &ops, &fake);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies),
+                                       cmocka_unit_test(test_no_room)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    int rc = cmocka_run_group_tests(tests, NULL, NULL);
-    cases_free(evaluator.cases);
-    task_free(task);
-    return rc;
+    return cmocka_run_group_tests(tests, set_up, tear_down);
 }
