@@ -210,6 +210,20 @@ static int write_operator(Writer *w, const json_t *node, const char *op)
     return rc;
 }
 
+/* An operator's name is PyTorch's: no other one is meant. Returns -1. */
+static int is_not_known(Writer *w, const char *op, const char *result)
+{
+    const json_t *t = json_object_get(w->p->tensors, result ? result : "");
+    json_int_t type = json_integer_value(json_object_get(t, "dtype"));
+    error_set(w->err, ERROR_UNSUPPORTED, "operator %.80s is not in the library", op);
+    if (t && dtype_exported(type) == DTYPES)
+        error_set(w->err, ERROR_UNSUPPORTED,
+                  "operator %.80s is not in the library, and its result has PyTorch's element type "
+                  "%s, which Quern has not",
+                  op, program_type_name(type));
+    return -1;
+}
+
 static int write_call(Writer *w, const json_t *node, const char *op)
 {
     static const char *const checks[] = {"aten._assert_tensor_metadata.default",
@@ -242,8 +256,7 @@ static int write_call(Writer *w, const json_t *node, const char *op)
         return error_set(w->err, ERROR_LIMIT, "it gives %d tensors, at most %d expected", n,
                          OP_MAX_RESULTS);
     const Op *known = op_find(op, NULL);
-    if (!known) /* its name is PyTorch's: no other one is meant */
-        return error_set(w->err, ERROR_UNSUPPORTED, "operator %.80s is not in the library", op);
+    if (!known) return is_not_known(w, op, result);
     return write_operator(w, node, known->name);
 }
 
