@@ -10,6 +10,7 @@
 struct Baseline {
     Baseline *next; /* of the same task at another workload; NULL: the last one */
     Judgement own;  /* of its source; its code stays loaded on a device with a clock */
+    int rehearsed;  /* of own sizes: a timing has room (paired_rehearse) */
     double us;      /* the predicted time, equal in every run */
     int n_counters;
     DeviceCounter counters[DEVICE_MAX_COUNTERS];

@@ -175,7 +175,9 @@ static int refuse_large(const PairedTiming *p, int rc, Fault *f)
 {
     const Run *own = &p->run[CANDIDATE][0], *other = &p->run[BASELINE][0];
     double room = own->test && own->test->grown > 0 ? 0 : plan_bytes(other);
-    if (rc >= 0 || f->error.code != ERROR_LIMIT || plan_bytes(own) <= room) return rc;
+    if (rc >= 0 || f->error.code != ERROR_LIMIT || plan_bytes(own) <= room ||
+        p->loaded[CANDIDATE] == p->loaded[BASELINE])
+        return rc;
     return fault_set(f, OUTCOME_PLAN_ERROR, 0,
                      "the plan's buffers leave the device no room for the baseline: %.500s",
                      f->error.text);
@@ -582,6 +584,13 @@ int paired_measure(Judgement *j, const ClockOptions *opt)
         verdict_pass(&j->verdict, "%s: outputs of all %d timed runs", p.run[CANDIDATE][0].where,
                      p.runs);
     return end(&p, rc);
+}
+
+int paired_rehearse(Judgement *j)
+{
+    PairedTiming p = begin(j, &j->evaluator->clock, "rehearsal");
+    p.loaded[CANDIDATE] = p.loaded[BASELINE];
+    return fault_as_error(&j->fault, end(&p, open_runs(&p)), &j->fault.error);
 }
 
 static void take_rivals(Verdict *v, const Verdict *of)

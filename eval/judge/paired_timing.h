@@ -24,6 +24,10 @@
 /* The step: loads the code again, times it, and scores it. */
 int step_time(Judgement *j);
 
+/* Has the device room for a timing, with the baseline in the candidate's place? Returns 0, or -1 where it has
+ * not. j->baseline is ready. */
+int paired_rehearse(Judgement *j);
+
 /* The samples alone, in verdict.timing, with the telemetry before and after. j->baseline is ready. */
 int paired_measure(Judgement *j, const ClockOptions *opt);
 

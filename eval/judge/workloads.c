@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "eval/judge/baseline.h"
+#include "eval/judge/paired_timing.h"
 
 /* Can other sizes mend the failure, on a device that computes? */
 static int is_of_sizes(const Judgement *j, ErrorCode code)
@@ -18,6 +19,16 @@ static int is_of_sizes(const Judgement *j, ErrorCode code)
         code != ERROR_UNSUPPORTED && code != ERROR_DEVICE)
         return 0;
     return !m->ops->clock || !m->ops->clock->canary(m->device, &sick);
+}
+
+/* The baseline runs, and then, once a task, what a timing needs beside the candidate has room. */
+static int run_at_own(Judgement *j)
+{
+    if (baseline_need(j)) return -1;
+    if (j->baseline->rehearsed) return 0;
+    if (paired_rehearse(j)) return -1;
+    j->baseline->rehearsed = 1;
+    return 0;
 }
 
 /* After the baseline has failed at the module's own sizes. Returns -1 where it fails at others, too. */
@@ -32,7 +43,7 @@ static int leave_own(Judgement *j)
         cases_leave_own(cases, j->task, NULL);
         return -1;
     }
-    j->fault.error = (Error){0};
+    j->fault = (Fault){.outcome = OUTCOME_EVALUATOR_ERROR};
     judgement_key(j);
     log_warn("task %s is not timed at its module's own sizes: %s", j->task->name, first.text);
     return 0;
@@ -42,7 +53,7 @@ int step_sizes(Judgement *j)
 {
     char at[VERDICT_CHECK_TEXT];
     if (!j->task->own) return 0;
-    if (j->timed == j->task->own && baseline_need(j) && leave_own(j)) return -1;
+    if (j->timed == j->task->own && run_at_own(j) && leave_own(j)) return -1;
     const char *why = cases_left_own(j->evaluator->cases, j->task);
     if (!why) return 0;
     task_workload_text(j->task, j->timed, at, sizeof at);
