@@ -16,11 +16,14 @@ static const double shared_enough = 0.5;
  * is as narrow as this; costs whose logarithms differ by so much are about equal. */
 static const double major_share = 0.02, narrow = 0.05, about = 0.05;
 
-/* The reads of a buffer by a block that ran after its neighbour. */
+/* The reads of a buffer by a block that ran after its neighbour, and the blocks that read each part of it. */
 struct SharedReads {
     uint64_t read, near; /* of the buffer, before that block */
     double share[2];     /* that both read, the largest found: next to it, and `apart` from it */
     uint64_t apart;
+    struct {
+        uint64_t least, beyond; /* numbers of blocks; 0 and 0: none */
+    } readers[DEVMEM_PARTS];
 };
 
 /* ---- which blocks run first ---- */
@@ -273,6 +276,20 @@ static uint64_t distance(const Sample *s)
     if (at < SAMPLE_ALIKE) return at % 4 && !is_row ? s->grid[0] : 1;
     if (!is_row || doublings > FARTHEST || 1ull << doublings > s->blocks / 2) return 0;
     return is_shared_apart(s) ? 1ull << doublings : 0;
+}
+
+/* Block n has run. */
+static void note_readers(const Sample *s)
+{
+    uint64_t id = s->ids[s->n];
+    for (int i = 0; i < s->mem->n_allocs; i++)
+        for (int k = 0; k < DEVMEM_PARTS; k++) {
+            const struct AllocPart *part = &s->mem->allocs[i].part[k];
+            if (!part->read || part->launch_id != s->mem->launch_id) continue;
+            if (!s->shared[i].readers[k].beyond || id < s->shared[i].readers[k].least)
+                s->shared[i].readers[k].least = id;
+            if (id >= s->shared[i].readers[k].beyond) s->shared[i].readers[k].beyond = id + 1;
+        }
 }
 
 /* Block n has run. */
@@ -543,6 +560,7 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
     Sample *s = sample;
     if (done) {
         note_shared(s);
+        note_readers(s);
         note_near_lines(s, done);
         s->done[s->n] = *done;
         s->done[s->n++].blocks = s->blocks;
@@ -605,14 +623,18 @@ static double closing_cycles(const Sample *s)
     return fmax(0, alone(&s->done[s->closing]) - usual);
 }
 
-/* The parts of a buffer that half of the sampled blocks read, or more: what the blocks of a wave share. */
-static void find_common(const Sample *s, const Alloc *a, BufferTraffic *t)
+/* The parts of a buffer that half of the sampled blocks read, or more, over half of the grid: what the blocks
+ * of a wave share. Blocks that are sampled beside one another read the same part of what the grid divides. */
+static void find_common(const Sample *s, int alloc, BufferTraffic *t)
 {
     enum { LEAST_SHARERS = 8 };
+    const Alloc *a = &s->mem->allocs[alloc];
+    const struct SharedReads *r = &s->shared[alloc];
     double sectors = ceil((double)a->bytes / SECTOR), part = (double)(1ull << a->part_shift);
     int all = s->n * (int)s->cluster;
     for (int k = 0; k < DEVMEM_PARTS && k * part < sectors; k++) {
         if (a->part[k].blocks < LEAST_SHARERS || (int)a->part[k].blocks * 2 < all) continue;
+        if ((r->readers[k].beyond - r->readers[k].least) * 2 < s->blocks) continue;
         t->common += fmin(part, sectors - k * part);
         t->common_read += (double)a->part[k].read;
     }
@@ -631,7 +653,7 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
                                .shared = {s->shared[i].share[0], s->shared[i].share[1]},
                                .apart = (double)s->shared[i].apart,
                                .atomics = mem->allocs[i].atomics != 0};
-    for (int i = 0; i < mem->n_allocs; i++) find_common(s, &mem->allocs[i], &t[i]);
+    for (int i = 0; i < mem->n_allocs; i++) find_common(s, i, &t[i]);
     find_weights(s, weights);
     extrapolate_blocks(s->done, weights, s->n, out);
     uint64_t heavy = heavy_blocks(s->census, s->blocks);

@@ -22,7 +22,6 @@
 
 enum {
     TOTAL_RUNS = 3,      /* all runs of a candidate get the limit of a timed one so many times */
-    LIBRARY_SHARE = 4,   /* a library call of an op line takes this part of its work on the host */
     CHECK_SHARE = 8,     /* other runs are smaller: they get the limit divided by this */
     BLOCK_SHARE = 4,     /* a block that takes more than the limit divided by this has no end; */
     CHECK_BLOCK = 32,    /* in other runs, more than the limit divided by this, or */
@@ -103,12 +102,11 @@ static void account_buffers(Device *d, const DeviceLaunch *l)
         if (d->mem.allocs[i].scratch) account(d, l, poison_cost(d->mem.allocs[i].bytes));
 }
 
-/* Takes a part of the host work of a library call of a candidate's op line: it has an end, and eager PyTorch
- * has the same in each check of a deep network. Returns 0, or 1 with a fault. */
+/* Takes the host work of a library call of a candidate's op line. Returns 0, or 1 with a fault. */
 static int charge_call(Device *d, const DeviceLaunch *l, Fault *fault)
 {
     if (!l->module || l->module->trusted) return 0;
-    account(d, l, library_run_cost(l) / LIBRARY_SHARE);
+    account(d, l, library_run_cost(l));
     if (!is_exhausted(d, l)) return 0;
     exhausted(fault, l);
     return 1;

@@ -90,12 +90,17 @@ static double host_excess(double got, double want, double atol, double rtol)
     return isnan(d) || isinf(d) ? INFINITY : (double)(float)(d / limit);
 }
 
-/* want: as the harness keeps it; element 0 of got belongs to its element `from`. */
-static void compare_case(Dtype dtype, size_t n, size_t from, const void *got, const double *kept,
+/* Element 0 belongs to element `from` of what is kept, of which `period` elements repeat. */
+typedef struct {
+    size_t from, period;
+} Spread;
+
+/* kept: as the harness keeps it. */
+static void compare_case(Dtype dtype, size_t n, Spread s, const void *got, const double *kept,
                          double atol, double rtol)
 {
     double *want = malloc(n * sizeof *want);
-    for (size_t i = 0; i < n; i++) want[i] = kept[(i + from) % n];
+    for (size_t i = 0; i < n; i++) want[i] = kept[(i + s.from) % s.period];
     HarnessDifference d = {.first = ~0ull, .first_unwritten = ~0ull, .worst = ~0ull}, e = d;
     size_t size = dtype_size(dtype);
     double worst_by = -1, x;
@@ -110,10 +115,10 @@ static void compare_case(Dtype dtype, size_t n, size_t from, const void *got, co
         if (by > worst_by) worst_by = by, e.worst = i;
     }
     DevicePtr pg = sim_buffer(&sim, "got", got, n * size),
-              pw = sim_buffer(&sim, "want", kept, n * sizeof *kept);
+              pw = sim_buffer(&sim, "want", kept, s.period * sizeof *kept);
     DevicePtr pd = sim_buffer(&sim, "difference", &d, sizeof d);
-    sim_run(&sim, ((Shape){harness_names[HARNESS_COMPARE], {3}, {64}, 0}), 8, A(pg), A(pw), A(from),
-            A(dtype), A(n), bits_of(atol), bits_of(rtol), A(pd));
+    sim_run(&sim, ((Shape){harness_names[HARNESS_COMPARE], {3}, {64}, 0}), 9, A(pg), A(pw),
+            A(s.from), A(s.period), A(dtype), A(n), bits_of(atol), bits_of(rtol), A(pd));
     sim_read(&sim, pd, &d, sizeof d);
     assert_int_equal(d.wrong, e.wrong);
     assert_int_equal(d.unwritten, e.unwritten);
@@ -158,8 +163,10 @@ static void test_compare(void **state)
             dtype_from_double((Dtype)dtype, drawn, got, N);
             if (kind == 4)
                 memset(got + 300 * dtype_size((Dtype)dtype), 255, 40 * dtype_size((Dtype)dtype));
-            compare_case((Dtype)dtype, N, 0, got, want, 1e-5, kind == 1 ? 1e-2 : 1e-6);
-            if (kind == 1) compare_case((Dtype)dtype, N, 333, got, want, 1e-5, 1e-6);
+            compare_case((Dtype)dtype, N, (Spread){0, N}, got, want, 1e-5, kind == 1 ? 1e-2 : 1e-6);
+            if (kind != 1) continue;
+            compare_case((Dtype)dtype, N, (Spread){333, N}, got, want, 1e-5, 1e-6);
+            compare_case((Dtype)dtype, N, (Spread){77, 192}, got, want, 1e-5, 1e-6);
         }
     sim_stop(&sim);
 }
@@ -175,7 +182,7 @@ static void test_elements(void **state)
     for (int i = 0; i < N; i++) all[i] = (uint16_t)i;
     for (int dtype = DTYPE_F16; dtype <= DTYPE_BF16; dtype++) {
         dtype_to_double((Dtype)dtype, all, want, N);
-        compare_case((Dtype)dtype, N, 0, all, want, 0, 0);
+        compare_case((Dtype)dtype, N, (Spread){0, N}, all, want, 0, 0);
     }
     free(all);
     free(want);
@@ -184,13 +191,13 @@ static void test_elements(void **state)
 
 /* ---- bytes ---- */
 
-static uint64_t same_case(const unsigned char *a, const unsigned char *b, size_t from, size_t n)
+static uint64_t same_case(const unsigned char *a, const unsigned char *b, Spread s, size_t n)
 {
     uint64_t first = ~0ull;
-    DevicePtr pa = sim_buffer(&sim, "a", a, n), pb = sim_buffer(&sim, "b", b, n),
+    DevicePtr pa = sim_buffer(&sim, "a", a, n), pb = sim_buffer(&sim, "b", b, s.period),
               pf = sim_buffer(&sim, "first", &first, 8);
-    sim_run(&sim, ((Shape){harness_names[HARNESS_SAME], {2}, {32}, 0}), 5, A(pa), A(pb), A(from),
-            A(n), A(pf));
+    sim_run(&sim, ((Shape){harness_names[HARNESS_SAME], {2}, {32}, 0}), 6, A(pa), A(pb), A(s.from),
+            A(s.period), A(n), A(pf));
     sim_read(&sim, pf, &first, 8);
     ops->free(sim.d, pa), ops->free(sim.d, pb), ops->free(sim.d, pf);
     return first;
@@ -218,13 +225,13 @@ static void test_bytes(void **state)
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         size_t n = sizes[k], places[] = {0, n - 1, n / 2, random_below(&r, n)};
         memcpy(b, a, n);
-        assert_int_equal(same_case(a, b, 0, n), ~0ull);
+        assert_int_equal(same_case(a, b, (Spread){0, n}, n), ~0ull);
         digest_case(a, n, was);
         digest_case(b, n, now);
         assert_memory_equal(was, now, sizeof was);
         for (int i = 0; i < 4; i++) {
             b[places[i]] ^= 0x10;
-            assert_int_equal(same_case(a, b, 0, n), places[i]);
+            assert_int_equal(same_case(a, b, (Spread){0, n}, n), places[i]);
             digest_case(b, n, now);
             assert_true(was[0] != now[0] && was[1] != now[1]);
             b[places[i]] ^= 0x10;
@@ -232,9 +239,15 @@ static void test_bytes(void **state)
     }
     for (size_t i = 0; i < 1024; i++)
         b[i] = a[(i + 1024 - 160) % 1024]; /* rotated: read from byte 160 on */
-    assert_int_equal(same_case(a, b, 160, 1024), ~0ull);
+    assert_int_equal(same_case(a, b, (Spread){160, 1024}, 1024), ~0ull);
     b[40] ^= 1;
-    assert_int_equal(same_case(a, b, 160, 1024), 40 + 1024 - 160);
+    assert_int_equal(same_case(a, b, (Spread){160, 1024}, 1024), 40 + 1024 - 160);
+    unsigned char
+        again[1100]; /* repeated: 320 bytes, read from byte 16 on, and a part at the end */
+    for (size_t i = 0; i < sizeof again; i++) again[i] = b[(i + 16) % 320];
+    assert_int_equal(same_case(again, b, (Spread){16, 320}, sizeof again), ~0ull);
+    again[1097] ^= 1;
+    assert_int_equal(same_case(again, b, (Spread){16, 320}, sizeof again), 1097);
     /* Equal words at other indices, and other numbers of zeros, give other digests. */
     memcpy(b, a + 8, 8), memcpy(b + 8, a, 8);
     digest_case(a, 16, was);
