@@ -242,9 +242,8 @@ static void test_bytes(void **state)
     assert_int_equal(same_case(a, b, (Spread){160, 1024}, 1024), ~0ull);
     b[40] ^= 1;
     assert_int_equal(same_case(a, b, (Spread){160, 1024}, 1024), 40 + 1024 - 160);
-    unsigned char
-        again[1100]; /* repeated: 320 bytes, read from byte 16 on, and a part at the end */
-    for (size_t i = 0; i < sizeof again; i++) again[i] = b[(i + 16) % 320];
+    unsigned char again[1100];
+    for (size_t i = 0; i < sizeof again; i++) again[i] = b[(i + 16) % 320]; /* repeated */
     assert_int_equal(same_case(again, b, (Spread){16, 320}, sizeof again), ~0ull);
     again[1097] ^= 1;
     assert_int_equal(same_case(again, b, (Spread){16, 320}, sizeof again), 1097);
