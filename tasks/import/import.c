@@ -104,10 +104,11 @@ static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInp
 {
     *t = (DraftTensor){.name = lines_name(l, x)};
     t->dtype = x->dtype;
-    if (x->dtype >= DTYPES_OF_INPUTS)
-        return error_set(err, ERROR_UNSUPPORTED,
-                         "input %.80s has the type %s; convert it to float32", x->name,
-                         dtype_name(x->dtype));
+    if (x->dtype >= DTYPES_OF_INPUTS) {
+        error_set(err, ERROR_UNSUPPORTED, "it has the type %s; convert it to float32",
+                  dtype_name(x->dtype));
+        return program_prefix_use(p, x, err);
+    }
     if (fill_shape(p, parts, x->placeholder, t, err))
         return error_prefix(err, "input %.80s", x->name);
     if (x->kind != INPUT_ARGUMENT) t->parameter = x->name;

@@ -274,8 +274,7 @@ static void read_notes(Program *p, ProgramInput *x)
     }
 }
 
-/* Adds the place and the operator of the first use to an error of an input. Returns -1. */
-static int prefix_use(const Program *p, const ProgramInput *x, Error *err)
+int program_prefix_use(const Program *p, const ProgramInput *x, Error *err)
 {
     json_t *node;
     size_t i;
@@ -314,7 +313,7 @@ static int read_inputs(Program *p, const json_t *specs, Error *err)
         read_notes(p, x);
         p->n_inputs++;
         if (!program_tensor(p, x->placeholder, &x->dtype, &x->rank, x->size, err)) continue;
-        prefix_use(p, x, err);
+        program_prefix_use(p, x, err);
         if (err->code != ERROR_UNSUPPORTED) return -1;
         x->unknown = memory_alloc(sizeof *x->unknown);
         *x->unknown = *err;

@@ -57,6 +57,9 @@ enum { PROGRAM_PLACE = 400 };
 void program_place(const json_t *node, char *out, size_t size);
 void program_place_within(const json_t *node, char *out, size_t size);
 
+/* Adds the place and the operator of the first use to an error of an input. Returns -1. */
+int program_prefix_use(const Program *p, const ProgramInput *x, Error *err);
+
 /* Adds a node's result as an argument. -1: *err; its type or sizes are not known. */
 int program_add_input(Program *p, const char *tensor, Error *err);
 /* Takes away what program_add_input added. */

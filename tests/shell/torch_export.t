@@ -167,6 +167,9 @@ refused none 'has no Model'
 printf 'import torch\nclass A(torch.nn.Module):\n    pass\nclass B(torch.nn.Module):\n    pass\n' >several.py
 refused several 'several.py has several modules, A, B: name one, several.py:B'
 
+inputs='torch.rand(6, 8, dtype=torch.float64)' module wide <<<'return x.exp() * 2'
+not_imported wide 'line 4 (`.*`): aten.exp.default: input x: it has the type float64; convert it to float32'
+
 # ---- where a module is found ----
 cat >made.py <<'END'
 import dataclasses, torch
