@@ -199,7 +199,9 @@ void sample_begin(Sample *s, const SampleOf *of)
     s->census = of->census;
     s->exec = of->exec;
     s->in_order = of->in_order;
+    s->must = of->must;
     s->done = memory_array(SAMPLE_BLOCKS, sizeof *s->done);
+    s->delays = memory_array(s->in_order ? (size_t)s->blocks : 1, sizeof *s->delays);
     s->mem = of->mem;
     s->shared = memory_array((size_t)s->mem->n_allocs + 1, sizeof *s->shared);
     draw_tickets(s);
@@ -210,6 +212,8 @@ void sample_release(Sample *s)
 {
     free(s->done);
     free(s->shared);
+    free(s->delays);
+    s->delays = NULL;
     s->done = NULL;
     s->shared = NULL;
 }
@@ -278,10 +282,10 @@ static uint64_t distance(const Sample *s)
     return is_shared_apart(s) ? 1ull << doublings : 0;
 }
 
-/* Block n has run. */
+/* A block has run. */
 static void note_readers(const Sample *s)
 {
-    uint64_t id = s->ids[s->n];
+    uint64_t id = s->in_order ? s->ran : s->ids[s->n];
     for (int i = 0; i < s->mem->n_allocs; i++)
         for (int k = 0; k < DEVMEM_PARTS; k++) {
             const struct AllocPart *part = &s->mem->allocs[i].part[k];
@@ -555,18 +559,85 @@ static uint64_t closing_block(const Sample *s)
     return b;
 }
 
+/* ---- blocks that run in order behind the counted ones ---- */
+
+enum {
+    MOST_PARTS = 16,
+    PART_BLOCKS = 1024,                     /* of a part, at most */
+    PART_LEAST = 32,                        /* the same, at least; of a kind that begins one */
+    MOST_PASSED = 10 * SAMPLE_INSTRUCTIONS, /* thread-instructions of all parts */
+};
+
+static double asked(const SimCounts *c)
+{
+    return (double)c->global_load_bytes + (double)c->global_store_bytes;
+}
+
+/* The first block from `from` on that begins a kind of several blocks, or at which a sample in another order
+ * ended; the number of blocks: there is none. *left: the blocks of all such kinds. */
+static uint64_t next_part(const Sample *s, uint64_t from, uint64_t *left)
+{
+    const Census *c = s->census;
+    uint8_t *seen = memory_alloc((size_t)c->n + 1);
+    uint64_t first = s->must >= from ? s->must : s->blocks;
+    *left = 0;
+    for (uint64_t b = 0; b < s->blocks; b++) {
+        int k = census_kind(c, b);
+        if (k < 0 || seen[k]) continue;
+        seen[k] = 1;
+        if (b < from || c->kinds[k].blocks < PART_LEAST) continue;
+        if (b < first) first = b;
+        *left += c->kinds[k].blocks;
+    }
+    free(seen);
+    return first;
+}
+
+/* Should further blocks run, whose delays alone are noted? */
+static int pass_on(Sample *s)
+{
+    while (s->ran >= s->until) {
+        double each = ((double)s->insts + s->passed) / (double)s->ran,
+               part = fmin(PART_BLOCKS, SAMPLE_INSTRUCTIONS / fmax(each, 1));
+        uint64_t left, from = s->parts ? next_part(s, s->part + 1, &left) : 0,
+                       end = from + (uint64_t)fmax(part, PART_LEAST);
+        if (s->parts == MOST_PARTS || from == s->blocks ||
+            s->passed + each * ((double)end - (double)s->ran) > MOST_PASSED)
+            return 0;
+        s->parts++;
+        s->part = from;
+        s->until = end < s->blocks ? end : s->blocks;
+    }
+    return 1;
+}
+
+/* A block has run. */
+static void note_block(Sample *s, const SimCounts *done)
+{
+    if (s->in_order) s->delays[s->ran] = done->delay_max;
+    note_readers(s);
+    s->ran++;
+    if (s->parts) {
+        s->passed += (double)done->thread_insts;
+        s->passed_bytes += asked(done);
+        return;
+    }
+    note_shared(s);
+    note_near_lines(s, done);
+    s->done[s->n] = *done;
+    s->done[s->n++].blocks = s->blocks;
+    s->insts += done->thread_insts;
+    s->atomics += done->global_atomic_requests;
+    s->fences += done->fences;
+}
+
 int sample_next(void *sample, const SimCounts *done, uint64_t *block)
 {
     Sample *s = sample;
-    if (done) {
-        note_shared(s);
-        note_readers(s);
-        note_near_lines(s, done);
-        s->done[s->n] = *done;
-        s->done[s->n++].blocks = s->blocks;
-        s->insts += done->thread_insts;
-        s->atomics += done->global_atomic_requests;
-        s->fences += done->fences;
+    if (done) note_block(s, done);
+    if (s->in_order && (s->parts || is_enough(s))) {
+        *block = s->ran;
+        return pass_on(s);
     }
     if (s->closing || (is_enough(s) && !begin_closing(s))) return 0;
     s->far = s->closing ? 0 : distance(s);
@@ -600,18 +671,30 @@ static uint64_t heavy_blocks(const Census *c, uint64_t blocks)
     return c->known == blocks && !c->open ? sum : 0;
 }
 
-/* Cycles by which the blocks of the grid wait longer than a block alone: those of the sample, and, where the
- * delay grows from one half of the sample to the other, of the blocks behind it. */
+/* By how many cycles a block waits longer than the one before, in the last part of the blocks that ran in
+ * order. */
+static double growth_of_waits(const Sample *s)
+{
+    double half[2] = {0, 0};
+    uint64_t n = (s->ran - s->part) / 2, from = s->ran - 2 * n;
+    if (!s->in_order || !n) return 0;
+    for (uint64_t i = 0; i < 2 * n; i++) half[i >= n] += (double)s->delays[from + i] / (double)n;
+    return half[1] - half[0] < WAITS_HOP ? 0 : (half[1] - half[0]) / (double)n;
+}
+
+/* Cycles by which the blocks of the grid wait longer than a block alone: those that ran, and, where the delay
+ * grows from block to block, those behind. Kinds that the sample did not come to may wait for one another,
+ * where none of the others do. */
 static double waits_of_blocks(const Sample *s)
 {
-    double most = 0, half[2] = {0, 0};
-    int n = s->n / 2;
-    for (int i = 0; i < s->n; i++) {
-        most = fmax(most, (double)s->done[i].delay_max);
-        if (i < 2 * n) half[i >= n] += (double)s->done[i].delay_max / n;
-    }
-    if (!s->in_order || half[1] - half[0] < WAITS_HOP) return most;
-    return most + (half[1] - half[0]) / n * (double)(s->blocks - (uint64_t)s->n);
+    double most = 0, growth = growth_of_waits(s);
+    uint64_t left;
+    for (int i = 0; i < s->n; i++) most = fmax(most, (double)s->done[i].delay_max);
+    if (!s->in_order) return most;
+    for (uint64_t b = 0; b < s->ran; b++) most = fmax(most, (double)s->delays[b]);
+    if (growth > 0) return most + growth * (double)(s->blocks - s->ran);
+    next_part(s, s->ran, &left);
+    return most + (double)left * WAITS_HOP;
 }
 
 /* Cycles that the closing block takes beyond what others take. */
@@ -631,7 +714,7 @@ static void find_common(const Sample *s, int alloc, BufferTraffic *t)
     const Alloc *a = &s->mem->allocs[alloc];
     const struct SharedReads *r = &s->shared[alloc];
     double sectors = ceil((double)a->bytes / SECTOR), part = (double)(1ull << a->part_shift);
-    int all = s->n * (int)s->cluster;
+    int all = (int)(s->ran * s->cluster);
     for (int k = 0; k < DEVMEM_PARTS && k * part < sectors; k++) {
         if (a->part[k].blocks < LEAST_SHARERS || (int)a->part[k].blocks * 2 < all) continue;
         if ((r->readers[k].beyond - r->readers[k].least) * 2 < s->blocks) continue;
@@ -668,14 +751,9 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
     free(t);
 }
 
-static double asked(const SimCounts *c)
-{
-    return (double)c->global_load_bytes + (double)c->global_store_bytes;
-}
-
 double sample_scale(const Sample *s, const SimCounts *out)
 {
-    double ran = 0;
+    double ran = s->passed_bytes;
     for (int i = 0; i < s->n; i++) ran += asked(&s->done[i]);
     return ran > 0 ? asked(out) / ran : 1;
 }

@@ -9,7 +9,9 @@
  * where the interval of the total is narrow, with dear blocks at SAMPLE_INSTRUCTIONS where it is, and at
  * SAMPLE_BLOCKS. Where the census does not know what each block does, at SAMPLE_LEAST at the earliest.
  *
- * Blocks that wait for earlier ones run in order, from the first on. Where each block draws a number from a
+ * Blocks that wait for earlier ones run in order, from the first on. Behind those that the sample counts
+ * others run, whose delays alone are noted: more of them, and all up to where a kind begins that none is of.
+ * A chain may begin there. Where each block draws a number from a
  * counter, one more block draws the last one, behind the others.
  *
  * A block counts for those of its kind that did not run. A kind of which none ran has the counts of the kinds
@@ -38,6 +40,7 @@ typedef struct {
     uint64_t cluster, seed; /* cluster: blocks of one */
     const Census *census;
     Exec *exec;
+    int stuck; /* a block waits for one that has not run */
     int in_order,
         closing; /* closing: of ids, the block that finds that all others have ended; 0: none has */
     int n_lead, n_least; /* blocks that run first; those of them that must */
@@ -51,6 +54,14 @@ typedef struct {
     SimCounts *done;   /* SAMPLE_BLOCKS of them */
     const DevMem *mem;
     struct SharedReads *shared; /* one for each allocation of mem */
+
+    /* of blocks in order */
+    uint64_t *delays; /* by block: of those that ran */
+    uint64_t must, ran, part,
+        until; /* blocks that ran; of these, the first of the last part; its end */
+    int parts; /* that have begun behind the counted blocks */
+    double passed,
+        passed_bytes; /* thread-instructions, and bytes, of blocks that are not counted */
 } Sample;
 
 /* All are borrowed. cluster: the blocks of a cluster in each dimension, or 0; clusters are picked as others'
@@ -61,8 +72,9 @@ typedef struct {
     const DevMem *mem;
     const Census *census;
     uint64_t seed;
-    Exec *exec;   /* that runs the blocks */
-    int in_order; /* from the first block on */
+    Exec *exec;    /* that runs the blocks */
+    int in_order;  /* from the first block on */
+    uint64_t must; /* a block that an order comes to */
 } SampleOf;
 
 void sample_begin(Sample *s, const SampleOf *of);

@@ -552,7 +552,8 @@ static int64_t take_rest(Exec *x)
     return rest;
 }
 
-/* Runs the sample of launch i; a cooperative launch runs whole. Returns as sim_run_blocks. */
+/* Runs the sample of launch i. A block that waits for one that has not run ends it, and s->stuck is set: only
+ * a sample in order tells more. A cooperative launch runs whole. Returns as sim_run_blocks. */
 static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts *small,
                       Fault *fault)
 {
@@ -566,22 +567,27 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
     int64_t reserve = x->reserve.left, used = limit - take_rest(x);
     account(d, l, used);
     if (r > 0 && reserve && fault->outcome == OUTCOME_TIMEOUT) used = limit;
-    double ran = l->cooperative ? (double)s->blocks : fmax(1, s->n);
+    double ran = l->cooperative ? (double)s->blocks : fmax(1, (double)s->ran);
     d->sampled[i] = (struct BlockWork){(double)(s->blocks * s->cluster),
                                        (double)used / ran / (double)s->cluster};
     if (r > 0 && fault->outcome == OUTCOME_TIMEOUT && is_exhausted(d, l))
         return exhausted(fault, l);
     if (r > 0 && !l->cooperative)
         s->atomics += x->counts.global_atomic_requests, s->fences += x->counts.fences;
-    int waits = s->atomics && s->fences, timeout = r > 0 && fault->outcome == OUTCOME_TIMEOUT,
-        endless = timeout && limit < d->limit / SAMPLE_SHARE && !waits && !d->mem.assumed;
+    int waits = s->atomics && s->fences, timeout = r > 0 && fault->outcome == OUTCOME_TIMEOUT;
+    s->stuck = (timeout && !l->cooperative && x->block_floor == INT64_MAX) ||
+               (s->must && s->ran <= s->must);
+    if (s->stuck && !s->in_order) return 0;
+    int endless = timeout && limit < d->limit / SAMPLE_SHARE && !waits && !d->mem.assumed;
     g->work.counts[i] = x->counts;
-    if (r > 0 && (d->mem.assumed || waits || (timeout && !endless))) {
-        log_debug("launch %d is not run in part: %s", i, fault->message);
+    if ((r > 0 && (d->mem.assumed || waits || (timeout && !endless))) || (!r && s->stuck)) {
+        log_debug("launch %d is not run in part: %s", i, r ? fault->message : "its blocks wait");
         scale_one(d, g, i, small);
+        if (s->stuck) extrapolate_chain(&g->work.counts[i]);
         r = 0;
     } else if (!r) {
         finish_one(d, g, i, s);
+        extrapolate_waits(small, &g->work.counts[i]);
     }
     SampledOutputs *o = &g->outputs;
     if ((d->mem.assumed || g->scaled) && o->complete_until > i) o->complete_until = i;
@@ -619,15 +625,24 @@ static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
     log_debug("launch %d: %d kinds of blocks, %llu of %llu known%s", i, census.n,
               (unsigned long long)census.known, (unsigned long long)census.blocks,
               census.open ? ", memory decides a branch" : "");
-    sample_begin(&s, &(SampleOf){.launch = l,
-                                 .cluster = f ? f->ptx->cluster : alone,
-                                 .mem = &d->mem,
-                                 .census = &census,
-                                 .seed = g->out->seed,
-                                 .exec = &d->exec,
-                                 .in_order = d->predicted.counts[was].delay_max > 0});
+    SampleOf of = {.launch = l,
+                   .cluster = f ? f->ptx->cluster : alone,
+                   .mem = &d->mem,
+                   .census = &census,
+                   .seed = g->out->seed,
+                   .exec = &d->exec,
+                   .in_order = d->predicted.counts[was].delay_max > 0};
+    sample_begin(&s, &of);
     g->open |= !l->op_line && sample_is_open(&s);
     int r = run_sample(d, g, i, &s, &d->predicted.counts[was], fault);
+    if (s.stuck && !of.in_order) {
+        log_debug("launch %d: %s: its blocks run in order", i, fault->message);
+        of.in_order = 1;
+        of.must = s.ids[s.n];
+        sample_release(&s);
+        sample_begin(&s, &of);
+        r = run_sample(d, g, i, &s, &d->predicted.counts[was], fault);
+    }
     sample_release(&s);
     census_release(&census);
     return r;

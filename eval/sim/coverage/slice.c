@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "eval/sim/coverage/slice_bases.h"
 #include "eval/sim/coverage/slice_decode.h"
-#include "eval/sim/coverage/slice_flow.h"
 
 /* Definitions of registers: a list by class and register. */
 typedef struct {

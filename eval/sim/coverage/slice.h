@@ -6,7 +6,7 @@
 #ifndef EVAL_SIM_COVERAGE_SLICE_H
 #define EVAL_SIM_COVERAGE_SLICE_H
 
-#include "eval/sim/ptx/ptx.h"
+#include "eval/sim/ptx/ptx_flow.h"
 
 typedef enum {
     OP_UNKNOWN, /* the destinations have no known value */
@@ -64,12 +64,10 @@ typedef struct {
     int inst; /* the PTX instruction */
 } SliceInst;
 
-/* How a basic block ends. A branch that is not needed goes on at the join. */
-typedef enum { ENDS_FALL, ENDS_JUMP, ENDS_BRANCH, ENDS_EXIT, ENDS_TABLE } SliceEnd;
-
+/* A branch that is not needed goes on at the join. */
 typedef struct {
     int first, last; /* instructions of the slice */
-    SliceEnd end;
+    FlowEnd end;
     int target;       /* a block, or the number of blocks: the exit */
     int join;         /* the block where both paths meet, or the exit */
     int is_needed;    /* the branch */

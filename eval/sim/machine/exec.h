@@ -135,8 +135,14 @@ static inline void exec_acquire(Exec *x)
 }
 
 /* Equal looks of a split: before other splits of its warp run, before the lanes go on that wait for it at
- * joins, and before other warps run. */
-enum { LOOKS_AMONG_LANES = 4, LOOKS_AT_JOIN = 16, LOOKS_ALONE = 200, LOOK_SLICE = 100 };
+ * joins, before other warps run, and before a block of a sample ends that waits for one that does not run. */
+enum {
+    LOOKS_AMONG_LANES = 4,
+    LOOKS_AT_JOIN = 16,
+    LOOKS_ALONE = 200,
+    LOOKS_IN_VAIN = 1 << 16,
+    LOOK_SLICE = 100
+};
 
 /* A look that repeats the last one, in a launch whose blocks wait for each other. How often it is repeated
  * says when the others have run: it takes no time, and the first one that waits takes what a grid's barrier
@@ -162,6 +168,7 @@ static inline void exec_look(Warp *w, const Inst *in, uint64_t address)
     if (!w->x->counted) w->slice -= LOOK_SLICE;
     int enough = w->n_splits > 1 ? LOOKS_AMONG_LANES : w->join ? LOOKS_AT_JOIN : LOOKS_ALONE;
     if (s->looks % enough) return;
+    if (s->looks > LOOKS_IN_VAIN && w->x->sampled) w->x->block_floor = INT64_MAX;
     w->slice = -1;
     w->spins = 1;
 }

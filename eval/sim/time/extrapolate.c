@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/sim/memory/block_waits.h"
 
 #define FIRST_FIELD offsetof(SimCounts, warp_insts)
 enum {
@@ -298,4 +299,18 @@ void extrapolate_growth(const SimCounts *small, double growth, const uint32_t gr
     out->heavy_blocks = whole((double)small->heavy_blocks * (double)blocks / (double)small->blocks);
     out->footprint_read_bytes = out->dram_read_sectors * SECTOR;
     out->footprint_write_bytes = out->dram_write_sectors * SECTOR;
+}
+
+void extrapolate_chain(SimCounts *c)
+{
+    uint64_t cycles = c->blocks * WAITS_HOP;
+    if (cycles > c->path_cycles) c->path_cycles = cycles;
+}
+
+void extrapolate_waits(const SimCounts *small, SimCounts *c)
+{
+    enum { CHAIN = 8 * WAITS_HOP };
+    if (small->path_cycles < CHAIN || c->path_cycles >= small->path_cycles) return;
+    c->path_cycles =
+        whole((double)small->path_cycles * fmax(1, (double)c->blocks / (double)small->blocks));
 }

@@ -1,6 +1,6 @@
 /* Post-dominators as in Cooper, Harvey and Kennedy, on the reversed graph. A branch decides whether a block
  * runs that post-dominates one of its successors, and not the branch itself. */
-#include "eval/sim/coverage/slice_flow.h"
+#include "eval/sim/ptx/ptx_flow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,8 +60,7 @@ static int find_ends(const PtxFunction *f, Flow *flow)
     return 0;
 }
 
-/* Successors of block b. Returns how many. */
-static int successors(const Flow *f, int b, int out[2])
+int flow_successors(const Flow *f, int b, int out[2])
 {
     const FlowBlock *k = &f->blocks[b];
     int n = 0;
@@ -82,11 +81,11 @@ static void find_predecessors(const Flow *f, Order *o)
     o->first = memory_array((size_t)f->n + 3, sizeof(int));
     o->from = memory_array(2 * (size_t)f->n + 1, sizeof(int));
     for (int b = 0; b < f->n; b++)
-        for (int i = successors(f, b, to); i-- > 0;) o->first[to[i] + 1]++;
+        for (int i = flow_successors(f, b, to); i-- > 0;) o->first[to[i] + 1]++;
     for (int b = 0; b <= f->n; b++) o->first[b + 1] += o->first[b];
     memcpy(at, o->first, ((size_t)f->n + 1) * sizeof *at);
     for (int b = 0; b < f->n; b++)
-        for (int i = successors(f, b, to); i-- > 0;) o->from[at[to[i]]++] = b;
+        for (int i = flow_successors(f, b, to); i-- > 0;) o->from[at[to[i]]++] = b;
     free(at);
 }
 
@@ -140,7 +139,7 @@ static void dominate(const Flow *f, Order *o)
         changed = 0;
         for (int i = 1; i < o->n_order; i++) {
             int b = o->order[i], best = -1;
-            for (int k = successors(f, b, to); k-- > 0;)
+            for (int k = flow_successors(f, b, to); k-- > 0;)
                 if (o->number[to[k]] >= 0 && o->above[to[k]] >= 0)
                     best = best < 0 ? to[k] : meet(o, to[k], best);
             if (best < 0 || o->above[b] == best) continue;
@@ -157,7 +156,7 @@ static void visit_deciding(Flow *f, int *at)
     int to[2];
     for (int b = 0; b < f->n; b++) {
         if (f->blocks[b].end != ENDS_BRANCH) continue;
-        for (int k = successors(f, b, to); k-- > 0;)
+        for (int k = flow_successors(f, b, to); k-- > 0;)
             for (int x = to[k]; x < f->n && x != f->blocks[b].join; x = f->blocks[x].join) {
                 if (at)
                     f->deciding[at[x]++] = b;
