@@ -71,7 +71,7 @@ static int match_op(Decoder *d)
     in->k0 = (uint8_t)all;
     in->k1 = t->bits == 64;
     d->inst_class = INST_SHUFFLE;
-    d->repeats = all ? 0 : 3; /* match.any: a round for each value, of which a few differ */
+    d->repeats = all ? 2 : 4; /* match.any: a round for each value, of which a few differ */
     return 0;
 }
 

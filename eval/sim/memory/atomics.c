@@ -95,7 +95,7 @@ static void perform(Warp *w, const Access *a)
  * tests/bench/rates). */
 static uint32_t shared_serial(const Access *a)
 {
-    enum { BANKS = 32, BANK_BYTES = 4, FLOATS = 3, FLOATS_THAT_MEET = 9, WIDE = 2 };
+    enum { BANKS = 32, BANK_BYTES = 4, FLOATS = 4, FLOATS_THAT_MEET = 9, WIDE = 3 };
     uint8_t lanes[BANKS] = {0};
     uint32_t most = 0;
     if (a->mo->merged) return 1;
