@@ -599,7 +599,7 @@ static int pass_on(Sample *s)
     while (s->ran >= s->until) {
         double each = ((double)s->insts + s->passed) / (double)s->ran,
                part = fmin(PART_BLOCKS, SAMPLE_INSTRUCTIONS / fmax(each, 1));
-        uint64_t left, from = s->parts ? next_part(s, s->part + 1, &left) : 0,
+        uint64_t left, from = next_part(s, s->parts ? s->part + 1 : s->ran, &left),
                        end = from + (uint64_t)fmax(part, PART_LEAST);
         if (s->parts == MOST_PARTS || from == s->blocks ||
             s->passed + each * ((double)end - (double)s->ran) > MOST_PASSED)

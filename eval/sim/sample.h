@@ -10,8 +10,8 @@
  * SAMPLE_BLOCKS. Where the census does not know what each block does, at SAMPLE_LEAST at the earliest.
  *
  * Blocks that wait for earlier ones run in order, from the first on. Behind those that the sample counts
- * others run, whose delays alone are noted: more of them, and all up to where a kind begins that none is of.
- * A chain may begin there. Where each block draws a number from a
+ * others run, whose delays alone are noted, up to where a kind begins that none is of: a chain may begin
+ * there. Where each block draws a number from a
  * counter, one more block draws the last one, behind the others.
  *
  * A block counts for those of its kind that did not run. A kind of which none ran has the counts of the kinds

@@ -587,7 +587,6 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
         r = 0;
     } else if (!r) {
         finish_one(d, g, i, s);
-        extrapolate_waits(small, &g->work.counts[i]);
     }
     SampledOutputs *o = &g->outputs;
     if ((d->mem.assumed || g->scaled) && o->complete_until > i) o->complete_until = i;

@@ -306,11 +306,3 @@ void extrapolate_chain(SimCounts *c)
     uint64_t cycles = c->blocks * WAITS_HOP;
     if (cycles > c->path_cycles) c->path_cycles = cycles;
 }
-
-void extrapolate_waits(const SimCounts *small, SimCounts *c)
-{
-    enum { CHAIN = 8 * WAITS_HOP };
-    if (small->path_cycles < CHAIN || c->path_cycles >= small->path_cycles) return;
-    c->path_cycles =
-        whole((double)small->path_cycles * fmax(1, (double)c->blocks / (double)small->blocks));
-}

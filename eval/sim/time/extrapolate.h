@@ -38,8 +38,5 @@ void extrapolate_growth(const SimCounts *small, double growth, const uint32_t gr
 
 /* Blocks of the launch wait in a way that no sample follows: each may wait for the one before. */
 void extrapolate_chain(SimCounts *c);
-/* The blocks of a smaller launch wait longer, one after another, than those of a sample: the sample has
- * missed where they begin to. c->blocks is of the whole launch. */
-void extrapolate_waits(const SimCounts *small, SimCounts *c);
 
 #endif
