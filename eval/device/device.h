@@ -176,8 +176,8 @@ typedef struct {
     int dtype;
     size_t n;
     double atol, rtol;
-    /* What repeats, at most what golden has. 0: all of golden, or its first n. Bytes that are rotated or
-     * repeated have `from` and `period` in multiples of 16. */
+    /* The number of elements that repeat, at most those of golden. 0: all of golden, or its first n elements.
+     * Where bytes are rotated or repeated, `from` and `period` are multiples of 16. */
     size_t period;
 } DeviceExpected;
 

@@ -283,7 +283,7 @@ static int spread_of(const DeviceExpected *x, Spread *s, Error *err)
     if (s->n <= UINT32_MAX || x->dtype < 0)
         if (s->period <= have && (!s->from || s->from < s->period) && words) return 0;
     return error_set(err, ERROR_INVALID,
-                     "%zu %s cannot be those of %zu kept ones from %zu on, of which %zu repeat",
+                     "%zu %s cannot be filled from %zu kept ones: start %zu, period %zu",
                      (size_t)s->n, x->dtype < 0 ? "bytes" : "elements", have, x->from, x->period);
 }
 
