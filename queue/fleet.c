@@ -134,10 +134,11 @@ static void start_slot(Fleet *f, int i)
                           "--consumer",   s->consumer, NULL};
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
-        char threads[16];
+        char text[16];
+        const int threads = f->opt->threads ? f->opt->threads[i % f->opt->n_devices] : 0;
         server_child_setup(parent);
-        snprintf(threads, sizeof threads, "%d", f->opt->threads);
-        if (f->opt->threads) setenv("OMP_NUM_THREADS", threads, 0);
+        snprintf(text, sizeof text, "%d", threads);
+        if (threads) setenv("OMP_NUM_THREADS", text, 0);
         setenv("OMP_WAIT_POLICY", "passive", 0);
         execv(argv[0], (char *const *)argv);
         _exit(127);

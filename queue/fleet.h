@@ -17,7 +17,8 @@ typedef struct {
     const char *noun;    /* what messages call a worker */
     const char *const *devices; /* n_devices; worker i serves device i modulo n_devices */
     int n_devices, workers;
-    int threads; /* OpenMP threads of a worker, unless OMP_NUM_THREADS says; 0: as OpenMP chooses */
+    /* OpenMP threads of a worker, by device, unless OMP_NUM_THREADS says; NULL, 0: as OpenMP chooses */
+    const int *threads;
     char *const *command; /* NULL-terminated argv */
     int forget; /* remove the private server's data when the command succeeds and no job is dead */
     int parent; /* a process whose end stops the command, as Ctrl-C does; 0: none */

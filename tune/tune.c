@@ -16,8 +16,8 @@
  * described without a verdict. RIVAL_S: between two looks at the table of PyTorch's times. */
 enum { RANKED = 6, BATCH = 8, BEAM = 3, SAY_S = 4, RIVAL_S = 2, PATIENCE_S = 600 };
 /* WIDER: so many times as many kernels are ranked as are judged. STILL_S: without news the search says that
- * it goes on. */
-enum { WIDER = 3, STILL_S = 10 };
+ * it goes on. AHEAD: kernels that wait for verdicts where a simulator ranks. */
+enum { WIDER = 3, STILL_S = 10, AHEAD = 2 };
 static const double least_step = 1.005; /* what counts as a rise */
 
 static int is_better(const Tune *t, int a, int b)
@@ -47,6 +47,53 @@ static int rises(const Tune *t, int over)
 {
     return t->best >= 0 &&
            (over < 0 || t->all[t->best]->speedup > least_step * t->all[over]->speedup);
+}
+
+/* ---- what is judged next ---- */
+
+static long submit(Tune *t, const TuneCandidate *c, const char *device_class)
+{
+    Job job;
+    job_init(&job, t->o->task, device_class, c->source, t->o->seed);
+    return submitter_add(t->submitter, &job, 0);
+}
+
+/* What a candidate may take that is not submitted: by the simulator that has ranked it, or by the model. */
+static double hope_us(const TuneCandidate *c, int ranked)
+{
+    if (c->job >= 0 || c->ranked != ranked) return HUGE_VAL;
+    return ranked ? c->predicted_us : c->model_us;
+}
+
+/* The candidate that is expected to be the fastest of those that are ranked, or are not yet, and not
+ * submitted; -1: there is none. */
+static int next_best(const Tune *t, int ranked)
+{
+    int best = -1;
+    for (int i = 0; i < t->n; i++) {
+        const double us = hope_us(t->all[i], ranked);
+        if (us < HUGE_VAL && (best < 0 || us < hope_us(t->all[best], ranked))) best = i;
+    }
+    return best;
+}
+
+/* Keeps a GPU at work: one candidate is judged, and another one compiled, while a simulator ranks the rest. A
+ * GPU without work takes the model's word. */
+static void feed(Tune *t)
+{
+    int open = 0, ranking = 0, at;
+    for (int i = 0; i < t->n; i++) {
+        open += t->all[i]->job >= 0 && !t->all[i]->judged;
+        ranking |= t->all[i]->rank_job >= 0 && !t->all[i]->ranked;
+    }
+    while (open < AHEAD && (t->left > 0 || (ranking && !open))) {
+        at = next_best(t, 1);
+        if (at < 0 && !open) at = next_best(t, 0);
+        if (at < 0) return;
+        t->all[at]->job = submit(t, t->all[at], t->o->device_class);
+        t->left--;
+        open++;
+    }
 }
 
 /* ---- verdicts ---- */
@@ -118,6 +165,7 @@ static int on_turn(void *ctx, Error *err)
     }
     if (t->bound.measured && bound_is_hopeless(&t->bound))
         return error_set(err, ERROR_STOPPED, "nothing can be gained");
+    feed(t);
     if (!t->o->deadline || now < t->o->deadline) return 0;
     return error_set(err, ERROR_STOPPED, "the time is over");
 }
@@ -133,53 +181,28 @@ static void withdraw(const Tune *t)
     }
 }
 
-static long submit(Tune *t, const TuneCandidate *c, const char *device_class)
-{
-    Job job;
-    job_init(&job, t->o->task, device_class, c->source, t->o->seed);
-    return submitter_add(t->submitter, &job, 0);
-}
-
 static int run_jobs(Tune *t, Error *err)
 {
     return submitter_run(t->submitter,
                          &(SubmitterOptions){.queue = t->o->queue, .patience_s = PATIENCE_S}, err);
 }
 
-/* The candidate that is predicted fastest of those that are ranked and not submitted; -1: there is none. */
-static int predicted_best(const Tune *t)
+/* Submits the candidates from `from` on, or, where a simulator ranks them, the first kernel of the search:
+ * others follow it. */
+static void submit_batch(Tune *t, int from)
 {
-    int best = -1;
-    for (int i = 0; i < t->n; i++) {
-        const TuneCandidate *c = t->all[i];
-        if (c->job < 0 && c->ranked && c->predicted_us < HUGE_VAL &&
-            (best < 0 || c->predicted_us < t->all[best]->predicted_us))
-            best = i;
-    }
-    return best;
-}
-
-/* Submits the candidates from `from` on, or those of all that a simulator predicts to be the fastest. The
- * first kernel of the search is judged while others are ranked. */
-static int submit_batch(Tune *t, int from, Error *err)
-{
-    int at;
-    if (!t->o->ranks) {
-        for (int i = from; i < t->n; i++) t->all[i]->job = submit(t, t->all[i], t->o->device_class);
-        return 0;
-    }
-    if (!from) t->all[0]->job = submit(t, t->all[0], t->o->device_class);
-    for (int i = from; i < t->n; i++) t->all[i]->rank_job = submit(t, t->all[i], t->o->ranks);
-    if (run_jobs(t, err)) return -1;
-    for (int n = 0; n < BATCH && (at = predicted_best(t)) >= 0; n++)
-        t->all[at]->job = submit(t, t->all[at], t->o->device_class);
-    return 0;
+    for (int i = from; i < t->n; i++)
+        if (!t->o->ranks || !i) t->all[i]->job = submit(t, t->all[i], t->o->device_class);
+    for (int i = from; i < t->n && t->o->ranks; i++)
+        t->all[i]->rank_job = submit(t, t->all[i], t->o->ranks);
+    t->left = t->o->ranks ? BATCH : 0;
 }
 
 /* Judges the candidates from `from` on. 1: the time is over. */
 static int judge(Tune *t, int from, Error *err)
 {
-    int rc = submit_batch(t, from, err) || run_jobs(t, err) ? -1 : 0;
+    submit_batch(t, from);
+    int rc = run_jobs(t, err);
     for (int i = 0; i < t->n; i++)
         if (t->all[i]->judged && t->all[i]->outcome == OUTCOME_OK && is_better(t, i, t->best))
             t->best = i;

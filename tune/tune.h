@@ -53,6 +53,7 @@ typedef struct {
     int n, best; /* candidates; -1: none */
     int written; /* the one in the file: the best, but for rises below half a percent */
     int kept;    /* the one that was there after the last batch */
+    int left; /* kernels of the round that are still to be judged, where a simulator ranks */
     int bound_said, rival_said;
     double rival_sought; /* when the table of PyTorch's times was read */
     double said;         /* when the last line about kernels was said */

@@ -23,6 +23,7 @@ static int cores(void)
 
 typedef struct {
     const char *names[FLEET_MAX_WORKERS]; /* never released */
+    int threads[FLEET_MAX_WORKERS];
     int n;
 } Devices;
 
@@ -76,22 +77,31 @@ static void list_devices(Devices *d, const char *text, const char *dir, const Fl
     if (!d->n) flags_usage_error(spec, "--devices names no device");
 }
 
+static int at_least_one(int n)
+{
+    return n < 1 ? 1 : n;
+}
+
 static int is_gpu(const char *name)
 {
     return !strncmp(name, "cuda:", 5);
 }
 
-/* Give each GPU one evaluator and share the other cores among the simulators, at least one each. */
+/* Give each GPU one evaluator, with half of the cores beside simulators and all of them otherwise: the host
+ * computes its references meanwhile. Each other core has a simulator, each simulator at least one. */
 static void share_out(Devices *d, const FlagSpec *spec)
 {
-    int simulated[FLEET_MAX_WORKERS], n = 0, gpus;
+    int simulated[FLEET_MAX_WORKERS], n = 0;
     for (int i = 0; i < d->n; i++)
         if (!is_gpu(d->names[i])) simulated[n++] = i;
-    gpus = d->n - n;
-    for (int k = n, spare = cores() - gpus; n && k < spare && d->n < FLEET_MAX_WORKERS; k++) {
+    const int gpus = d->n - n, half = cores() / 2 > gpus ? cores() / 2 : gpus,
+              spare = cores() - (gpus ? half : 0);
+    for (int k = n; n && k < spare && d->n < FLEET_MAX_WORKERS; k++) {
         const char *name = d->names[simulated[k % n]];
         add_device(d, name, strlen(name), spec);
     }
+    for (int i = 0; i < d->n; i++)
+        d->threads[i] = is_gpu(d->names[i]) && n ? half / gpus : at_least_one(cores() / d->n);
 }
 
 typedef struct {
@@ -140,6 +150,8 @@ static void parse(int argc, char **argv, Arguments *a, Devices *list, const char
     if (strcmp(a->words[0], "run"))
         flags_usage_error(&spec, "expected 'run', found '%s'", a->words[0]);
     list_devices(list, a->devices, self_dir, &spec);
+    for (int i = 0; i < list->n && a->workers > 0; i++)
+        list->threads[i] = at_least_one(cores() / (int)a->workers);
     if (a->workers < 0) {
         share_out(list, &spec);
         a->workers = list->n;
@@ -153,8 +165,7 @@ static int run(const Arguments *a, const Devices *list, const char *evaluator, i
         return error_errno(err, "cannot run the evaluator %s", evaluator);
     const char *redis = getenv("QUERN_REDIS");
     if (redis && !*redis) redis = NULL;
-    int threads = a->workers > 0 ? cores() / (int)a->workers : 0;
-    const FleetOptions opt = {.threads = a->workers > 0 && threads < 1 ? 1 : threads,
+    const FleetOptions opt = {.threads = list->threads,
                               .dir = a->dir || redis ? a->dir : ".quern",
                               .version = VERDICT_HARNESS,
                               .redis = redis,

@@ -96,7 +96,7 @@ QUERN_TASKS=$PWD/runs/row/tasks "$BUILD/bin/quern-fleet" run --dir runs/row/queu
   --devices sim:h200,sim:h100 -- "$BUILD/bin/quern-tune" --task row \
   --task-root runs/row/tasks --device sim:h100 --ranks sim:h200 --most 12 \
   --output ranked >out 2>err && grep -q '^  12 kernels were ranked by sim:h200 first' ranked/report.txt &&
-  [ "$(grep -c '	ok	' ranked/verdicts.tsv)" = 9 ]
+  [ "$(grep -c '	ok	' ranked/verdicts.tsv)" -ge 9 ]
 ok $? "the first kernel and those that a simulator predicts to be the fastest are judged"
 cp runs/row/search/best.cu before.cu; cp runs/row/search/verdicts.tsv before.tsv
 inode=$(stat -c %i runs/row/row)
