@@ -99,6 +99,12 @@ static const char *next_call(const char *at, const char *end, const char **after
     return NULL;
 }
 
+int writer_calls(const Writer *w, int step)
+{
+    const char *text = node_of(w, step)->text, *after;
+    return text && next_call(text, text + strlen(text), &after) != NULL;
+}
+
 /* 1: calls of the step come before its choice, and a compiler does not move them back. In a branch of their
  * own, which some threads of a warp take and some do not, those of a thread's elements would run one after
  * another. */

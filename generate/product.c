@@ -11,7 +11,7 @@ static const double library_rate = 5e13, own_rate = 1.75e14, bytes_rate = 3.5e12
 enum { SMS = 132, SIDE = 128, LEAST_DEPTH = 512 };
 /* The library reads the right factor of few rows at half of that rate; a block takes 64 columns. */
 enum { FEW_ROWS = 16, MANY_COLUMNS = 64 * SMS / 2 };
-static const double most_bytes = 1.6e9; /* of a plan's buffers, on a simulator */
+static const double most_bytes = 1.6e9, most_own_bytes = 6e9; /* of a plan's buffers; on a GPU */
 /* Of half types: the library's rate, and that of the kernel by the columns of its tiles; what a tile takes
  * beside its sums; and what passes of elements that are in L2 move. */
 static const double half_library_rate = 6.6e14, half_rate[] = {2.8e14, 4.8e14, 6.3e14},
@@ -79,12 +79,13 @@ static double larger(double a, double b)
 }
 
 /* 1: its buffers are not too large. */
-static int fits(const MatrixProduct *m)
+static int fits(const Nodes *n, const MatrixProduct *m)
 {
+    const double most = size_is_own(n->sizes->task) ? most_own_bytes : most_bytes;
     const Size lines = size_plus(m->count[PRODUCT_ROWS], m->count[PRODUCT_COLUMNS]);
     return 4. * (double)lines.at[0] * (double)m->count[PRODUCT_DEPTH].at[0] *
                (double)m->count[PRODUCT_BATCH].at[0] <
-           most_bytes;
+           most;
 }
 
 /* Seconds of the kernels, and of the library call. */
@@ -237,7 +238,7 @@ int product_read(const Nodes *n, int node, MatrixProduct *out)
     out->dtype = x->dtype;
     if (!read_product(n, x->line, out)) return 0;
     out->of = node;
-    if (x->dtype == DTYPE_F32 && (n->sizes->task->tf32 & TF32_CUBLAS || !fits(out))) return 0;
+    if (x->dtype == DTYPE_F32 && (n->sizes->task->tf32 & TF32_CUBLAS || !fits(n, out))) return 0;
     return is_dense(&out->side[PRODUCT_A], PRODUCT_ROWS) &&
            is_dense(&out->side[PRODUCT_B], PRODUCT_COLUMNS) && is_in_order(out);
 }

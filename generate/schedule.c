@@ -333,6 +333,8 @@ static void choose_items(Writer *w)
     const Size all = writer_product(w, w->columns | (w->slices ? w->k->rows : 0));
     int64_t most = w->k->has_folds ? a_thread(w) : all.at[0] / (FULL_GPU * w->vec);
     int flight = w->k->has_folds ? FLIGHT : 0; /* where nothing is folded, blocks are many */
+    for (int i = 0; i < w->k->n && !flight; i++)
+        if (in_columns(w, i) && writer_calls(w, i)) flight = FLIGHT / 2; /* but threads compute */
     while (bytes && items < 8 && 2 * items * bytes <= flight && 2 * items <= most) items *= 2;
     w->items = w->keep || w->alone ? 1 : writer_choose(w, GENE_ITEMS, items, 1, 8);
 }

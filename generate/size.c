@@ -446,6 +446,26 @@ static void find_odd(SizeTable *t)
     free(seen.of);
 }
 
+Task *size_own(const Task *t)
+{
+    if (!t->own || size_is_own(t)) return NULL;
+    Task *own = memory_alloc(sizeof *own);
+    *own = *t;
+    for (int i = 0; i < own->n_workloads; i++) {
+        Workload *w = &own->workloads[i];
+        if (w->role != ROLE_TIME) continue;
+        if (own->n_workloads < TASK_MAX_WORKLOADS) own->workloads[own->n_workloads++] = *w;
+        memcpy(w->axis, t->own->axis, sizeof w->axis);
+        break;
+    }
+    return own;
+}
+
+int size_is_own(const Task *t)
+{
+    return t->own && !memcmp(task_workload(t, ROLE_TIME)->axis, t->own->axis, sizeof t->own->axis);
+}
+
 int size_open(SizeTable *t, const Task *task, Error *err)
 {
     memset(t, 0, sizeof *t);

@@ -30,6 +30,11 @@ static inline const Graph *size_graph(const Task *t)
     return t->graph ? t->graph : t->operators;
 }
 
+/* The task as a GPU times it: its timed sizes are the module's own, and the shortened ones one more workload.
+ * The caller frees it, alone, before t. NULL: t is timed so already. */
+Task *size_own(const Task *t);
+int size_is_own(const Task *t); /* it is such a task */
+
 /* UNSUPPORTED: no sizes can be found that tell the axes apart. The task must outlive the table. */
 int size_open(SizeTable *t, const Task *task, Error *err);
 void size_close(SizeTable *t);

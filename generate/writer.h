@@ -80,6 +80,7 @@ void writer_number(Writer *w, double v, const char *type);
 /* The calls of a pointwise step that come before it, and its expression. */
 void writer_ahead(Writer *w, int step, const char *indent);
 void writer_point(Writer *w, int step);
+int writer_calls(const Writer *w, int step); /* functions that take long */
 void writer_value(Writer *w, int step,
                   const char *type); /* with a cast where its type is another */
 const char *writer_size(Writer *w, Size s);

@@ -61,8 +61,8 @@ static TuneCandidate *make(const Tune *t, const Genes *given, Error *err)
     int known;
     c->job = c->rank_job = -1;
     copy_given(&c->genes, given);
-    if (generate_least(t->o->task, &c->genes, &e, &g, err) ||
-        plan_cost(t->o->task, g.source, &e, &cost, &known, err)) {
+    if (generate_least(t->o->sized, &c->genes, &e, &g, err) ||
+        plan_cost(t->o->sized, g.source, &e, &cost, &known, err)) {
         free(g.source);
         estimate_clear(&e);
         candidate_free(c);

@@ -1,4 +1,5 @@
 /* quern-tune: searches the generator's schedules for a task's fastest kernel. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -92,7 +93,9 @@ int main(int argc, char **argv)
     stop_install();
     int at = taskset_need(&tasks, root, task, &err);
     if (at < 0) log_die(&err);
-    opt.task = tasks.tasks[at];
+    opt.task = opt.sized = tasks.tasks[at];
+    Task *own = strncmp(opt.device_class, "sim:", 4) ? size_own(opt.task) : NULL;
+    if (own) opt.sized = own;
     opt.seed = (uint64_t)seed;
     opt.most = (int)most;
     opt.deadline = seconds > 0 ? begun + seconds : 0;
@@ -107,6 +110,7 @@ int main(int argc, char **argv)
     int rc = tune_run(&opt, &err);
     if (opt.queue) queue_close(opt.queue);
     if (rc < 0) log_die(&err);
+    free(own);
     taskset_release(&tasks);
     return log_close(rc == TUNE_FOUND ? EXIT_STATUS_OK : EXIT_STATUS_FAILED);
 }

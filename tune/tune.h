@@ -11,6 +11,7 @@
 
 typedef struct {
     const Task *task;
+    const Task *sized;        /* the same as the devices time it: schedules are chosen for it */
     const char *device_class; /* of the jobs */
     const char *ranks;        /* a simulated class that chooses what is judged; NULL: all is */
     const char *output;       /* the best kernel so far */
@@ -53,7 +54,7 @@ typedef struct {
     int n, best; /* candidates; -1: none */
     int written; /* the one in the file: the best, but for rises below half a percent */
     int kept;    /* the one that was there after the last batch */
-    int left; /* kernels of the round that are still to be judged, where a simulator ranks */
+    int left;    /* kernels of the round that are still to be judged, where a simulator ranks */
     int bound_said, rival_said;
     double rival_sought; /* when the table of PyTorch's times was read */
     double said;         /* when the last line about kernels was said */

@@ -20,7 +20,7 @@ typedef struct {
     const Task *task;
     int64_t seed, count;
     double mistakes;
-    int texts;
+    int texts, own;
     Designs designs;
 } Options;
 
@@ -50,13 +50,15 @@ static int print_candidate(const Options *o, Error *err)
 {
     Genes genes = {0};
     Generated g = {0};
+    Task *own = o->own ? size_own(o->task) : NULL;
     int rc = 0;
     if (o->schedule) rc = read_schedule(o->schedule, &genes, err);
-    if (!rc) rc = generate_least(o->task, &genes, NULL, &g, err);
+    if (!rc) rc = generate_least(own ? own : o->task, &genes, NULL, &g, err);
     if (!rc) rc = check_used(&genes, err);
     if (!rc) fputs(g.source, stdout);
     free(g.source);
     genes_free(&genes);
+    free(own);
     return rc;
 }
 
@@ -115,6 +117,12 @@ int main(int argc, char **argv)
          .target = &o.schedule,
          .help =
              "`//@ schedule` lines, or a file with some, such as a kernel; defaults if not given"},
+        {.name = "own",
+         .kind = FLAG_BOOL,
+         .target = &o.own,
+         .help =
+             "choose the defaults at the module's own sizes, which a GPU times, where the task's "
+             "timed ones are shortened"},
         {.name = "seed",
          .kind = FLAG_INT,
          .target = &o.seed,
@@ -148,7 +156,7 @@ int main(int argc, char **argv)
     };
     const FlagSpec spec = {
         .program = "quern-kernel",
-        .synopsis = "--task NAME [--schedule LINES | --seed N [--count N --output DIR]]",
+        .synopsis = "--task NAME [--own --schedule LINES | --seed N [--count N --output DIR]]",
         .about = "Prints the kernel generator's candidate of a task, or drawn ones.",
         .flags = flags};
     const char *words[1];

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "generate/first.h"
+#include "generate/size.h"
 #include "tests/small_draft.h"
 
 static TaskSet tasks;
@@ -145,6 +146,30 @@ static void test_the_last_row_has_an_expression(void **state)
     if (g.n_kernels != 1 || !strstr(g.source, "(rows - 1) * 40")) fail_msg("%s", g.source);
     free(g.source);
     task_free(t);
+}
+
+/* The timed sizes have fewer rows than the module, whose weights the library reads as fast. */
+static void test_own_sizes_choose_the_schedule(void **state)
+{
+    const Task *t = task_named("k3_1_mlp");
+    Task *own = size_own(t);
+    const Task *const sizes[] = {t, own};
+    static const char *const route[] = {"//@ schedule linear route=rows",
+                                        "//@ schedule linear route=library"};
+    Error err;
+    (void)state;
+    assert_non_null(own);
+    assert_null(size_own(own));
+    assert_null(size_own(task_named("relu")));
+    for (int i = 0; i < 2; i++) {
+        Genes genes = {0};
+        Generated g;
+        if (generate_first(sizes[i], &genes, NULL, &g, &err)) fail_msg("%s", err.text);
+        if (!strstr(g.source, route[i])) fail_msg("%s", g.source);
+        genes_free(&genes);
+        free(g.source);
+    }
+    free(own);
 }
 
 /* The timed sizes of the task have three channels, and three features of a group. */
@@ -351,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_a_task_without_a_graph_is_refused),
         cmocka_unit_test(test_axes_that_are_tied_are_no_numbers),
         cmocka_unit_test(test_the_last_row_has_an_expression),
+        cmocka_unit_test(test_own_sizes_choose_the_schedule),
         cmocka_unit_test(test_a_part_of_an_axis_is_no_other_axis),
         cmocka_unit_test(test_a_fold_keeps_a_dimension_that_is_one_at_some_sizes),
         cmocka_unit_test(test_a_slice_that_may_be_shorter_stays_an_op_line),
