@@ -158,6 +158,18 @@ int lock_shared(GpuLock *l, double wait_s, Error *err)
     return 0;
 }
 
+int lock_shared_descriptor(const GpuLock *l)
+{
+    GpuLock own = {.fd = open_file(l->path)};
+    if (own.fd < 0) return -1;
+    int entered = try_byte(&own, ENTRY_BYTE, F_RDLCK, NULL) > 0;
+    int held = entered && try_byte(&own, HOLD_BYTE, F_RDLCK, NULL) > 0;
+    if (entered) free_byte(&own, ENTRY_BYTE);
+    if (held) return own.fd;
+    close(own.fd);
+    return -1;
+}
+
 void lock_release(GpuLock *l)
 {
     if (l->held == GPU_FREE) return;

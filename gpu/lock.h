@@ -26,6 +26,10 @@ void lock_close(GpuLock *l); /* also releases it; NULL is allowed */
  * lock cannot become exclusive. */
 int lock_exclusive(GpuLock *l, double wait_s, Error *err);
 int lock_shared(GpuLock *l, double wait_s, Error *err);
+/* A descriptor that holds the shared side by itself until its last copy is closed, for a process that
+ * gives the GPU work before it can ask. Returns -1 without waiting where another process times or waits
+ * for that. */
+int lock_shared_descriptor(const GpuLock *l);
 void lock_release(GpuLock *l);       /* does nothing when no side is held */
 GpuHold lock_held(const GpuLock *l); /* the side that this handle holds */
 /* Whether another process holds the exclusive side or waits for it. A process that shares the lock

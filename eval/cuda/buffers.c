@@ -14,6 +14,8 @@ static const uint64_t spare_bytes = (uint64_t)2 << 30;
 static int add_extent(Device *d, uint64_t bytes, Error *err)
 {
     uint64_t at = d->arena.mapped;
+    /* The last candidate's process has mapped memory until its end. */
+    if (cudarunner_reap(&d->remotes[HOME_LIBRARY].runner, err)) return -1;
     if (space_map(&d->space, at, bytes, err)) return -1;
     if (arena_grown(&d->arena, bytes, err)) {
         space_unmap(&d->space, at, bytes, 0);

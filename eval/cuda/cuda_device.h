@@ -26,6 +26,7 @@ typedef struct {
     unsigned warm_generation;                      /* has run launches */
     unsigned first_generation;                     /* has loaded first_image before all others */
     uint64_t first_image;                          /* of HOME_LIBRARY: its hash; 0: no code */
+    int follows;                                   /* another candidate had the process before */
 } Remote;
 
 struct Device {

@@ -33,10 +33,11 @@ static int enter(Device *d, Error *err)
     return 0;
 }
 
-/* Release the shared side unless work is still enqueued. Returns rc. */
+/* Release the shared side unless work is still enqueued, or a process that was killed still ends. Returns
+ * rc. */
 static int leave(Device *d, int rc)
 {
-    if (d->sharing && !d->trusted.busy) {
+    if (d->sharing && !d->trusted.busy && cudarunner_reaped(&d->remotes[HOME_LIBRARY].runner)) {
         lock_release(d->lock);
         d->sharing = 0;
     }
@@ -46,7 +47,8 @@ static int leave(Device *d, int rc)
 static int cuda_lock(Device *d, int on, Error *err)
 {
     trusted_enter(&d->trusted);
-    if (trusted_settle(&d->trusted, err)) return -1;
+    if (trusted_settle(&d->trusted, err) || cudarunner_reap(&d->remotes[HOME_LIBRARY].runner, err))
+        return -1;
     leave(d, 0);
     if (on) return lock_exclusive(d->lock, LOCK_S, err);
     lock_release(d->lock);
@@ -60,7 +62,7 @@ static void cuda_close(Device *d)
     if (!d) return;
     log_debug("device closes");
     /* A context takes long to destroy: all end at the same time. */
-    for (int home = 0; home < HOMES; home++) cudarunner_kill(&d->remotes[home].runner);
+    for (int home = 0; home < HOMES; home++) cudarunner_kill_all(&d->remotes[home].runner);
     if (d->trusted.executor.context) trusted_enter(&d->trusted);
     modules_close(d);
     health_close(d->health);
@@ -239,6 +241,7 @@ static void cuda_unload(Device *d, DeviceModule *m)
 {
     trusted_enter(&d->trusted);
     module_unload(d, m);
+    leave(d, 0);
 }
 
 static int cuda_kernel(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err)

@@ -169,7 +169,8 @@ static int load_new(Device *d, const DeviceCode *code, int home, DeviceModule **
 }
 
 /* The runner with libraries serves one candidate, whose first module names it. Before another's first
- * module is loaded, it is replaced. While it has modules, others are of the same candidate. */
+ * module is loaded, it is replaced: it is idle, since each call of it waits for the GPU. While it has
+ * modules, others are of the same candidate. */
 static int meet(Device *d, const DeviceCode *code, Error *err)
 {
     Remote *r = &d->remotes[HOME_LIBRARY];
@@ -180,9 +181,10 @@ static int meet(Device *d, const DeviceCode *code, Error *err)
     int named = r->first_generation == r->runner.generation;
     if (r->runner.pid && named && r->first_image == image) return 0;
     /* A process that took another's place within a candidate's work has run it without a name. */
-    if (r->runner.pid && (named || r->warm_generation == r->runner.generation) &&
-        cudarunner_stop(&r->runner, err))
-        return -1;
+    if (r->runner.pid && (named || r->warm_generation == r->runner.generation)) {
+        if (cudarunner_next(&r->runner, err)) return -1;
+        r->follows = 1;
+    }
     if (!r->runner.pid && cudarunner_start(&r->runner, err)) return -1;
     r->first_generation = r->runner.generation;
     r->first_image = image;
@@ -210,6 +212,7 @@ void module_unload(Device *d, DeviceModule *m)
             *at = m->next;
             break;
         }
+    if (m->home == HOME_LIBRARY) cudarunner_reap(&d->remotes[HOME_LIBRARY].runner, NULL);
     if (m->parks && remote_has(d, m))
         park(d, m);
     else

@@ -12,6 +12,8 @@
 #include "eval/cuda/launch_fault.h"
 
 enum { SETUP_S = 30 };
+/* Memory that is free where a spare process gets a context: several times what that takes. */
+static const size_t spare_bytes = (size_t)2 << 30;
 
 Remote *remote_of(Device *d, const DeviceModule *m)
 {
@@ -147,6 +149,23 @@ static int map_extents(Device *d, Remote *r, Error *err)
     return 0;
 }
 
+/* Where candidates with op lines follow one another, the next one's process makes its context while this
+ * one is judged. It shares the GPU's lock until it has one, so that nothing is timed meanwhile. */
+static void keep_spare(Device *d, Remote *r)
+{
+    Error ignored; /* without a spare process the next candidate waits for its own */
+    size_t free_bytes = 0, total;
+    if (!r->follows || r->runner.spare || r->runner.ending) return;
+    trusted_enter(&d->trusted);
+    if (d->trusted.executor.cu->memory_info(&free_bytes, &total) != CU_OK ||
+        free_bytes < spare_bytes)
+        return;
+    int hold = lock_shared_descriptor(d->lock);
+    if (hold < 0) return;
+    cudarunner_spare(&r->runner, hold, &ignored);
+    close(hold);
+}
+
 int remote_need(Device *d, Remote *r, Error *err)
 {
     cudarunner_poll(&r->runner);
@@ -155,8 +174,10 @@ int remote_need(Device *d, Remote *r, Error *err)
         if (!r->runner.pid && cudarunner_start(&r->runner, err)) return -1;
         if (!cudarunner_wait(&r->runner, err) &&
             (r->setup_generation == r->runner.generation || !set_up(d, r, err)) &&
-            !map_extents(d, r, err))
+            !map_extents(d, r, err)) {
+            keep_spare(d, r);
             return 0;
+        }
         if (cudarunner_stop(&r->runner, err)) return -1;
     }
     return -1;

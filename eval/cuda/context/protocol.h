@@ -16,6 +16,7 @@ enum {
     PROTOCOL_NAME = 1024,
     PROTOCOL_MAX_LAUNCHES = 8192,
     PROTOCOL_FD = 3,
+    PROTOCOL_HOLD = 4, /* kept until the context exists, where it is there */
     PROTOCOL_MAX_WAIT_NS = 1000000
 };
 

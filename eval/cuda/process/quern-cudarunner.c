@@ -1,6 +1,7 @@
 /* quern-cudarunner DEVICE PARENT [trusted|library]: the process in which candidates run on a GPU, or
  * baselines with a third argument. The device "cuda:N" starts it, with a socket as descriptor 3
  * (eval/cuda/process/runner_process.c). It ends with its parent. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,8 @@ int main(int argc, char **argv)
                      .max_words = 3};
     const char *words[3];
     Error err = {0};
+    /* Before the driver opens files of its own at that number. */
+    int hold = fcntl(PROTOCOL_HOLD, F_GETFD) < 0 ? -1 : PROTOCOL_HOLD;
     int libraries = flags_parse(&spec, argc, argv, words) == 3;
     int known = !libraries || !strcmp(words[2], "trusted") || !strcmp(words[2], "library");
     if (!known || !is_socket(PROTOCOL_FD)) flags_usage_error(&spec, "it is not started by hand");
@@ -46,6 +49,7 @@ int main(int argc, char **argv)
      * so its cache is off. */
     setenv("CUDA_MODULE_LOADING", libraries ? "LAZY" : "EAGER", 1);
     setenv("CUDA_CACHE_DISABLE", "1", 1);
-    int rc = runner_server_run(PROTOCOL_FD, atoi(words[0]), libraries, &err);
+    const RunnerServer s = {PROTOCOL_FD, atoi(words[0]), libraries, hold};
+    int rc = runner_server_run(&s, &err);
     _exit(rc ? 1 : 0);
 }

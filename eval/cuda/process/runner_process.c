@@ -70,7 +70,9 @@ ssize_t message_receive(int socket, void *data, size_t size, int *fd)
 
 /* ---- start and stop ---- */
 
-static int spawn(CudaRunner *r, const char *path, int socket, Error *err)
+/* hold: a descriptor for PROTOCOL_HOLD, or -1. */
+static int spawn(const CudaRunner *r, const char *path, int socket, int hold, pid_t *pid,
+                 Error *err)
 {
     char ordinal[16], parent[16];
     snprintf(ordinal, sizeof ordinal, "%d", r->ordinal);
@@ -84,21 +86,33 @@ static int spawn(CudaRunner *r, const char *path, int socket, Error *err)
     posix_spawnattr_init(&attr);
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-    /* The child inherits the socket alone: no lock, queue connection or compiler's pipe. */
+    /* The child inherits these alone: no queue connection or compiler's pipe. */
     int rc = posix_spawn_file_actions_adddup2(&files, socket, PROTOCOL_FD);
-    if (!rc) rc = posix_spawn_file_actions_addclosefrom_np(&files, PROTOCOL_FD + 1);
+    if (!rc && hold >= 0) rc = posix_spawn_file_actions_adddup2(&files, hold, PROTOCOL_HOLD);
+    if (!rc)
+        rc = posix_spawn_file_actions_addclosefrom_np(&files, hold >= 0 ? PROTOCOL_HOLD + 1
+                                                                        : PROTOCOL_FD + 1);
     for (int i = 0; i < 3 && !rc; i++)
         rc = posix_spawn_file_actions_addopen(&files, i, "/dev/null", O_RDWR, 0);
-    if (!rc) rc = posix_spawn(&r->pid, path, &files, &attr, argv, environ);
+    if (!rc) rc = posix_spawn(pid, path, &files, &attr, argv, environ);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attr);
     if (!rc) return 0;
-    r->pid = 0;
     errno = rc;
     return error_errno(err, "cannot start %s", path);
 }
 
-int cudarunner_start(CudaRunner *r, Error *err)
+/* The descriptor at a number that the child's own do not take. */
+static int high(int fd)
+{
+    if (fd > PROTOCOL_HOLD || fd < 0) return fd;
+    int to = fcntl(fd, F_DUPFD_CLOEXEC, PROTOCOL_HOLD + 1);
+    close(fd);
+    return to;
+}
+
+/* A process and the socket to it. */
+static int start(const CudaRunner *r, int hold, pid_t *pid, int *fd, Error *err)
 {
     char path[4096];
     int fds[2];
@@ -106,23 +120,41 @@ int cudarunner_start(CudaRunner *r, Error *err)
     if (process_find_program("quern-cudarunner", path, sizeof path, err)) return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
         return error_errno(err, "cannot make a socket pair");
-    /* A parent without standard files: the child opens /dev/null at these numbers. */
-    if (fds[1] < PROTOCOL_FD) {
-        int high = fcntl(fds[1], F_DUPFD_CLOEXEC, PROTOCOL_FD);
-        close(fds[1]);
-        fds[1] = high;
-    }
+    fds[1] = high(fds[1]);
+    hold = hold < 0 ? -1 : fcntl(hold, F_DUPFD_CLOEXEC, PROTOCOL_HOLD + 1);
     setsockopt(fds[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    int rc = spawn(r, path, fds[1], err);
+    int rc = spawn(r, path, fds[1], hold, pid, err);
     close(fds[1]);
+    if (hold >= 0) close(hold);
     if (rc) {
         close(fds[0]);
         return -1;
     }
-    r->fd = fds[0];
+    *fd = fds[0];
+    return 0;
+}
+
+int cudarunner_start(CudaRunner *r, Error *err)
+{
+    if (r->spare) {
+        r->pid = r->spare;
+        r->fd = r->spare_fd;
+        r->spare = 0;
+    } else if (start(r, -1, &r->pid, &r->fd, err)) {
+        r->pid = 0;
+        return -1;
+    }
     r->ready = 0;
     r->generation++;
     return 0;
+}
+
+int cudarunner_spare(CudaRunner *r, int hold, Error *err)
+{
+    if (r->spare) return 0;
+    if (!start(r, hold, &r->spare, &r->spare_fd, err)) return 0;
+    r->spare = 0;
+    return -1;
 }
 
 int cudarunner_open(CudaRunner *r, int ordinal, const char *role, Error *err)
@@ -159,23 +191,69 @@ void cudarunner_kill(CudaRunner *r)
     if (r->pid) kill(r->pid, SIGKILL);
 }
 
-int cudarunner_stop(CudaRunner *r, Error *err)
+void cudarunner_kill_all(CudaRunner *r)
+{
+    cudarunner_kill(r);
+    if (!r->spare) return;
+    if (r->spare_fd >= 0) close(r->spare_fd);
+    r->spare_fd = -1;
+    kill(r->spare, SIGKILL);
+}
+
+/* Wait until a process that was killed has ended, and set *pid to 0. */
+static int await_end(pid_t *pid, int *status, Error *err)
 {
     double start = clock_seconds();
-    cudarunner_kill(r);
-    if (!r->pid) return 0;
-    for (;;) {
-        pid_t ended = waitpid(r->pid, &r->status, WNOHANG);
-        if (ended == r->pid || (ended < 0 && errno != EINTR)) break;
+    while (*pid) {
+        pid_t ended = waitpid(*pid, status, WNOHANG);
+        if (ended == *pid || (ended < 0 && errno != EINTR)) break;
         if (clock_seconds() - start > END_S)
             return error_set(err, ERROR_DEVICE,
                              "the runner (process %d) does not end although it was killed: the GPU "
                              "or its driver hangs",
-                             (int)r->pid);
+                             (int)*pid);
         clock_sleep(END_NAP_US * 1e-6);
     }
-    r->pid = 0;
+    *pid = 0;
     return 0;
+}
+
+int cudarunner_stop(CudaRunner *r, Error *err)
+{
+    cudarunner_kill(r);
+    return await_end(&r->pid, &r->status, err);
+}
+
+int cudarunner_reaped(CudaRunner *r)
+{
+    int status;
+    if (!r->ending || waitpid(r->ending, &status, WNOHANG) == 0) return !r->ending;
+    log_debug("%s before has ended after %.0f ms", cudarunner_name(r),
+              1e3 * (clock_seconds() - r->ending_since));
+    r->ending = 0;
+    return 1;
+}
+
+int cudarunner_reap(CudaRunner *r, Error *err)
+{
+    int status;
+    if (cudarunner_reaped(r)) return 0;
+    double start = clock_seconds();
+    int rc = await_end(&r->ending, &status, err);
+    log_debug("%s before has ended after %.0f ms, of which %.0f were waited for",
+              cudarunner_name(r), 1e3 * (clock_seconds() - r->ending_since),
+              1e3 * (clock_seconds() - start));
+    return rc;
+}
+
+int cudarunner_next(CudaRunner *r, Error *err)
+{
+    if (cudarunner_reap(r, err)) return -1;
+    cudarunner_kill(r);
+    r->ending = r->pid;
+    r->ending_since = clock_seconds();
+    r->pid = 0;
+    return cudarunner_start(r, err);
 }
 
 void cudarunner_poll(CudaRunner *r)
@@ -187,7 +265,10 @@ void cudarunner_poll(CudaRunner *r)
 
 void cudarunner_close(CudaRunner *r)
 {
+    cudarunner_kill_all(r);
     cudarunner_stop(r, NULL);
+    cudarunner_reap(r, NULL);
+    await_end(&r->spare, &r->status, NULL);
     if (r->mailbox) munmap(r->mailbox, PROTOCOL_MAILBOX);
     if (r->mailbox_fd >= 0) close(r->mailbox_fd);
     r->mailbox = NULL;

@@ -19,19 +19,35 @@ typedef struct {
     int mailbox_fd;
     unsigned char *mailbox; /* PROTOCOL_MAILBOX bytes, the same for all generations */
     int status;             /* of the last process that ended, from waitpid */
+    pid_t spare;            /* a process that the next start takes, and its socket; 0: none */
+    int spare_fd;
+    pid_t ending; /* was killed by cudarunner_next and may not have ended yet; 0: none */
+    double ending_since;
 } CudaRunner;
 
 /* Create the mailbox. role lasts as long as the process; NULL: it runs candidates. */
 int cudarunner_open(CudaRunner *r, int ordinal, const char *role, Error *err);
 const char *cudarunner_name(const CudaRunner *r); /* in messages */
-/* Start a process when none runs, without waiting for it. */
+/* Start a process when none runs, without waiting for it: the spare one, where there is one. */
 int cudarunner_start(CudaRunner *r, Error *err);
+/* Start the process of a later start, whose context is made meanwhile. It knows neither mailbox nor buffers.
+ * hold: a descriptor that it keeps until it has its context, or has ended. */
+int cudarunner_spare(CudaRunner *r, int hold, Error *err);
+/* Kill the process, which must be idle, and start another without waiting for its end. */
+int cudarunner_next(CudaRunner *r, Error *err);
+/* Wait for the end of the process that cudarunner_next has killed, at most 20 seconds. Returns at once where
+ * there is none. */
+int cudarunner_reap(CudaRunner *r, Error *err);
+/* Whether that process has ended, or there is none. */
+int cudarunner_reaped(CudaRunner *r);
 /* Wait until the process is ready for CALL_SETUP. */
 int cudarunner_wait(CudaRunner *r, Error *err);
 /* Set pid to 0 when the process has ended since the last call. */
 void cudarunner_poll(CudaRunner *r);
-/* Kill the process without waiting for its end. cudarunner_stop or cudarunner_close must follow. */
+/* Kill the process without waiting for its end. cudarunner_stop or cudarunner_close must follow. The spare
+ * one stays. */
 void cudarunner_kill(CudaRunner *r);
+void cudarunner_kill_all(CudaRunner *r); /* the spare one, too */
 /* Kill the process and wait for its end, at most 20 seconds: it may hang in the driver with its
  * GPU. */
 int cudarunner_stop(CudaRunner *r, Error *err);

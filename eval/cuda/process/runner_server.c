@@ -145,14 +145,15 @@ static int open_device(Server *s, int ordinal, CudaAnswer *a, Error *err)
     return rc;
 }
 
-int runner_server_run(int socket, int ordinal, int libraries, Error *err)
+int runner_server_run(const RunnerServer *of, Error *err)
 {
     static Server s;
     static CudaAnswer a;
     static CudaCall c;
     a = (CudaAnswer){.kind = CALL_HELLO};
-    int fd = -1, rc = open_device(&s, ordinal, &a, err);
-    if (libraries) s.executor.library = library_call;
+    int socket = of->socket, fd = -1, rc = open_device(&s, of->ordinal, &a, err);
+    if (of->hold >= 0) close(of->hold);
+    if (of->libraries) s.executor.library = library_call;
     if (rc) refuse(&a, CU_OK, err->text);
     /* Only now, since the driver may have to start a privileged program that loads its module. */
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -5,8 +5,14 @@
 
 #include "base/error.h"
 
+typedef struct {
+    int socket, ordinal;
+    int libraries; /* launches may be library calls */
+    int hold;      /* a descriptor that is closed once the context exists; -1: none */
+} RunnerServer;
+
 /* Answer the harness's calls on the socket until it closes (0), or until a launch has lost the
- * context (-1). trusted: launches may be library calls. */
-int runner_server_run(int socket, int ordinal, int trusted, Error *err);
+ * context (-1). */
+int runner_server_run(const RunnerServer *of, Error *err);
 
 #endif

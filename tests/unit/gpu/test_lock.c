@@ -85,6 +85,27 @@ static void test_sides(void **state)
     lock_close(b);
 }
 
+/* A shared side of its own, until the last copy of the descriptor is closed; none while another times. */
+static void test_descriptor(void **state)
+{
+    (void)state;
+    GpuLock *a = open_one(), *b = open_one();
+    assert_int_equal(lock_shared(a, 0, &err), 0);
+    int fd = lock_shared_descriptor(a), copy = dup(fd);
+    assert_true(fd >= 0);
+    lock_release(a);
+    close(fd);
+    assert_int_equal(lock_exclusive(b, 0.02, &err), -1);
+    assert_int_equal(lock_shared(a, 0, &err), 0);
+    lock_release(a);
+    close(copy);
+    assert_int_equal(lock_exclusive(b, 0, &err), 0);
+    assert_int_equal(lock_shared_descriptor(a), -1);
+    assert_int_equal(lock_shared_descriptor(b), -1);
+    lock_close(a);
+    lock_close(b);
+}
+
 /* A shared holder sees another process that is or waits to be exclusive, not one that shares. */
 static void test_contended(void **state)
 {
@@ -222,10 +243,10 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sides),  cmocka_unit_test(test_contended),
-        cmocka_unit_test(test_nested), cmocka_unit_test(test_message),
-        cmocka_unit_test(test_death),  cmocka_unit_test(test_no_starving),
-        cmocka_unit_test(test_file)};
+        cmocka_unit_test(test_sides),       cmocka_unit_test(test_descriptor),
+        cmocka_unit_test(test_contended),   cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_message),     cmocka_unit_test(test_death),
+        cmocka_unit_test(test_no_starving), cmocka_unit_test(test_file)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -3,6 +3,7 @@
 #ifndef TESTS_CUDA_SUPPORT_H
 #define TESTS_CUDA_SUPPORT_H
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -54,6 +55,16 @@ static int clock_one(const DeviceLaunch *launches, int n, ClockMode mode, Device
                      Fault *fault)
 {
     return ops->clock->time(d, launches, n, mode, -1, out, fault);
+}
+
+/* The number of open descriptors; a device that was closed leaves none, and no child. */
+static inline int open_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+    while (readdir(dir)) n++;
+    closedir(dir);
+    return n;
 }
 
 /* Kills a runner and waits for its end, which the device has yet to see. */

@@ -1,22 +1,10 @@
 /* The device "cuda:N" over tests/fixtures/cuda/driver.c, a stand-in for libcuda: shared buffers,
  * guard zones, and runner processes that candidates make fail in every way. */
-#include <dirent.h>
-
 #include "tests/unit/eval/cuda/cuda_support.h"
 
 static CudaRunner *runner_of(int home)
 {
     return &d->remotes[home].runner;
-}
-
-/* The number of open descriptors; a device that was closed leaves none, and no child. */
-static int open_files(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int n = 0;
-    while (readdir(dir)) n++;
-    closedir(dir);
-    return n;
 }
 
 /* A correct candidate runs in the current runner. */

@@ -161,6 +161,72 @@ static void test_one_candidate(void **state)
     ops->close(d);
 }
 
+static CudaRunner *libraries(void)
+{
+    return &d->remotes[HOME_LIBRARY].runner;
+}
+
+/* Runs until a spare process has started, which waits for the end of the last one. */
+static pid_t run_until_spare(DeviceModule *m, DevicePtr y)
+{
+    for (int i = 0; i < 1000 && !libraries()->spare; i++) run_ones(m, y);
+    return libraries()->spare;
+}
+
+/* Another candidate loads its module, runs and ends. Returns its process. */
+static pid_t one_candidate(size_t more, int spare, DevicePtr y)
+{
+    DeviceModule *m = load_other(HOME_LIBRARY, more);
+    pid_t pid = libraries()->pid;
+    run_ones(m, y);
+    if (spare) run_until_spare(m, y);
+    ops->unload(d, m);
+    assert_int_equal(libraries()->pid, pid);
+    assert_int_equal(libraries()->ending, 0);
+    return pid;
+}
+
+/* From the second candidate on, the next one's process is there before it comes. It is its own process, takes
+ * no part before, ends with the device, and another takes its place where it was killed. */
+static void test_spare(void **state)
+{
+    (void)state;
+    DevicePtr y;
+    GpuLock *other;
+    int files = open_files();
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    one_candidate(0, 0, y);
+    assert_int_equal(libraries()->spare, 0);
+    for (size_t i = 1; i < 4; i++) {
+        pid_t next = libraries()->spare, now = one_candidate(8 * i, 1, y);
+        if (i == 2) assert_int_equal(now, next);
+        if (i == 3) assert_int_not_equal(now, next);
+        next = libraries()->spare;
+        assert_true(next > 0 && next != now && kill(next, 0) == 0);
+        if (i == 2) end_runner(next);
+    }
+    ops->free(d, y);
+    assert_int_equal(d->sharing, 0);
+    ok(lock_open(ops->info(d)->uuid, &other, &err));
+    ok(lock_exclusive(other, 10, &err)); /* it holds the lock no longer than its context takes */
+    lock_close(other);
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    /* A candidate that ends its process costs the spare one nothing but its name. */
+    DeviceModule *m = load_other(HOME_LIBRARY, 80);
+    pid_t spare = run_until_spare(m, y);
+    Fault fault;
+    DeviceLaunch bad = launch(m, "death", y, 1, 0);
+    assert_int_equal(ops->run(d, &bad, 1, &fault), 1);
+    ops->unload(d, m);
+    assert_int_equal(libraries()->pid, spare);
+    assert_int_equal(one_candidate(88, 1, y), spare); /* nothing ran there before */
+    ops->free(d, y);
+    ops->close(d);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(open_files(), files);
+}
+
 /* The parts of a plan's kernels are loaded and unloaded in turn. After a few rounds each is found among those
  * that are kept, and the driver loads none. */
 static void test_many_parts(void **state)
@@ -221,10 +287,10 @@ int main(int argc, char **argv)
 {
     (void)argc;
     if (driver_ready(argv)) return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_one_candidate),
-                                       cmocka_unit_test(test_many_parts),
-                                       cmocka_unit_test(test_faults)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_one_candidate), cmocka_unit_test(test_spare),
+        cmocka_unit_test(test_many_parts),    cmocka_unit_test(test_faults)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
