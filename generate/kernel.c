@@ -28,7 +28,8 @@ static int is_reserved(const char *name)
         "second", "tiles",  "blocks", "across",  "tile",     "parts",     "factors",  "at",
         "Factor", "Split",  "u",      "r",       "groups",   "above",     "piece",    "pieces",
         "take",   "join",   "larger", "smaller", "exchange", "isinf",     "isfinite", "memcpy",
-        "from",   "start",  "work",   "other",   "plane",    "part_sums", "shape",    "sums"};
+        "from",   "start",  "work",   "other",   "plane",    "part_sums", "shape",    "sums",
+        "col",    "term",   "count"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(name, words[i])) return 1;
     size_t len = strlen(name), digits = strspn(name + 1, "0123456789");
@@ -66,8 +67,11 @@ const char *kernel_size(void *kernel, Size s, Error *err)
     if (size_text(k->nodes->sizes, s, text, err)) return NULL;
     k->size[k->n_sizes].size = s;
     char *to = k->size[k->n_sizes].name;
-    if (!k->nodes->plain_names && is_name(text) && !is_reserved(text))
+    const int taken = is_reserved(text) && !(k->nodes->plain && !strcmp(text, "k"));
+    if (!k->nodes->plain_names && is_name(text) && !taken)
         snprintf(to, sizeof k->size[0].name, "%.20s", text);
+    else if (k->nodes->plain)
+        snprintf(to, sizeof k->size[0].name, k->n_sizes ? "count_%d" : "count", k->n_sizes);
     else
         snprintf(to, sizeof k->size[0].name, "size_%d", k->n_sizes);
     k->n_sizes++;

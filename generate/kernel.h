@@ -33,6 +33,15 @@ typedef struct {
 } Condition;
 
 typedef struct {
+    Size size;
+    char name[24];
+} KernelSize;
+typedef struct {
+    int node, written;
+    char name[GRAPH_NAME + 2];
+} KernelTensor;
+
+typedef struct {
     Nodes *nodes;
     Axes axes;
     int bound[INDEX_AXES];    /* by axis: the step whose number it is; -1: it is a loop's */
@@ -50,14 +59,8 @@ typedef struct {
     unsigned rows;      /* the axes of a row; the others are its columns */
     int has_folds;
     int n_sizes, n_tensors;
-    struct {
-        Size size;
-        char name[24];
-    } size[KERNEL_SIZES];
-    struct {
-        int node, written;
-        char name[GRAPH_NAME + 2];
-    } tensor[KERNEL_TENSORS];
+    KernelSize size[KERNEL_SIZES];
+    KernelTensor tensor[KERNEL_TENSORS];
     int wanted; /* the node that must lie in memory before: -1 */
 } Kernel;
 

@@ -50,6 +50,10 @@ void writer_index(Writer *w, const Index *at)
 {
     const Index own = plain_index(w->k->nodes->plain, at);
     const size_t from = w->body.len;
+    if (w->flat && index_same(&own, w->flat)) {
+        buffer_puts(&w->body, "i");
+        return;
+    }
     if (index_write(&w->k->scope, &own, &w->body, w->err)) w->failed = 1;
     if (!w->k->nodes->plain || w->body.full || w->body.data[from] != '(') return;
     memmove(w->body.data + from, w->body.data + from + 1, w->body.len - from);
@@ -57,11 +61,30 @@ void writer_index(Writer *w, const Index *at)
     w->body.data[w->body.len] = 0;
 }
 
+const char *writer_pack(const Writer *w, int step, char out[WRITER_NAME])
+{
+    char *end;
+    snprintf(out, WRITER_NAME, "p%d", step);
+    if (!w->name || !strchr(w->name[step], '_')) return out;
+    snprintf(out, WRITER_NAME, "%s", w->name[step]);
+    end = strrchr(out, '_'); /* "x_v" of "x_i" */
+    end[1] = 'v';
+    return out;
+}
+
+const char *writer_name(const Writer *w, int step, char out[WRITER_NAME])
+{
+    if (w->name) return w->name[step];
+    snprintf(out, WRITER_NAME, "t%d", step);
+    return out;
+}
+
 void writer_value(Writer *w, int step, const char *type)
 {
+    char name[WRITER_NAME];
     step = writer_origin(w, step);
     if (strcmp(writer_type(w, step), type)) buffer_printf(&w->body, "(%s)", type);
-    buffer_printf(&w->body, "t%d", step);
+    buffer_puts(&w->body, writer_name(w, step, name));
 }
 
 /* ---- steps ---- */
@@ -81,7 +104,8 @@ static void put_packed(Writer *w, int step)
     const char *type = writer_type(w, step);
     if (!w->k->nodes->plain || strcmp(type, writer_ctype(w, step)))
         buffer_printf(&w->body, "(%s)", type);
-    buffer_printf(&w->body, "p%d.v[v]", step);
+    char name[WRITER_NAME];
+    buffer_printf(&w->body, "%s.v[v]", writer_pack(w, step, name));
 }
 
 /* The condition under which a step's elements are there. */
@@ -89,8 +113,10 @@ static void put_condition(Writer *w, int step)
 {
     const Condition *c = &w->k->condition[w->k->step[step].inside];
     const char *type = w->wide ? "unsigned long long" : "unsigned";
+    char name[WRITER_NAME];
     for (int i = 0; i < c->n; i++)
-        buffer_printf(&w->body, "%s(%s)t%d < (%s)%s", i ? " && " : "", type, c->term[i].step, type,
+        buffer_printf(&w->body, "%s(%s)%s < (%s)%s", i ? " && " : "", type,
+                      writer_name(w, c->term[i].step, name), type,
                       writer_size(w, c->term[i].below));
     buffer_puts(&w->body, " ? ");
 }
@@ -112,10 +138,11 @@ static int is_expression(const Writer *w, int step)
 void writer_step(Writer *w, int step, const char *indent)
 {
     const Step *s = &w->k->step[step];
+    char name[WRITER_NAME];
     if (writer_origin(w, step) != step || plain_slips(w->k->nodes->plain, SLIP_NAME)) return;
     if (is_expression(w, step)) writer_ahead(w, step, indent);
-    buffer_printf(&w->body, "%s%s%s t%d = ", indent, w->k->nodes->plain ? "" : "const ",
-                  writer_type(w, step), step);
+    buffer_printf(&w->body, "%s%s%s %s = ", indent, w->k->nodes->plain ? "" : "const ",
+                  writer_type(w, step), writer_name(w, step, name));
     if (writer_is_guarded(w, step)) put_condition(w, step);
     if (w->moved && w->moved[step])
         buffer_printf(&w->body, "(%s)keep%d[row + v][c]", writer_type(w, step), step);
@@ -132,9 +159,9 @@ void writer_step(Writer *w, int step, const char *indent)
     buffer_puts(&w->body, ";\n");
     for (int i = 0; i < w->k->axes.n && s->place; i++)
         if (w->k->bound[i] == step)
-            buffer_printf(&w->body, "%sconst %s %s = min((unsigned)t%d, (unsigned)%s - 1u);\n",
-                          indent, writer_type(w, step), w->k->axes.name[i], step,
-                          writer_size(w, w->k->axes.size[i]));
+            buffer_printf(&w->body, "%sconst %s %s = min((unsigned)%s, (unsigned)%s - 1u);\n",
+                          indent, writer_type(w, step), w->k->axes.name[i],
+                          writer_name(w, step, name), writer_size(w, w->k->axes.size[i]));
 }
 
 void writer_row_steps(Writer *w, int level)
@@ -646,6 +673,7 @@ void writer_source(Writer *w, int threads)
     buffer_init(&types, 1 << 16);
     buffer_init(&names, 1 << 16);
     if (w->vec > 1) put_guard(w, &guard);
+    if (w->k->nodes->plain) plain_order(w->k);
     kernel_put_parameters(w->k, 1, w->wide, &types);
     kernel_put_parameters(w->k, 0, w->wide, &names);
     if (w->k->nodes->plain) {

@@ -16,6 +16,7 @@ int node_add(Nodes *n, const Node *x)
         n->node = memory_grow(n->node, (size_t)n->room, sizeof *n->node);
     }
     n->node[n->n] = *x;
+    n->node[n->n].made = n->line;
     return n->n++;
 }
 
@@ -315,6 +316,26 @@ static int whole_fold(const Nodes *n, int node)
     return node;
 }
 
+/* What a node is in its operator. */
+static const char *role(const Node *x)
+{
+    static const char *const folds[] = {"sum", "max", "min", "product", "mean", "spread", "expsum"};
+    return x->kind == NODE_FOLD ? folds[x->fold] : x->kind == NODE_COORD ? "at" : "part";
+}
+
+/* A name for what has none in the graph, after the first result of its operator: "h_mean". */
+static void name_part(const Nodes *n, int node, char out[GRAPH_NAME])
+{
+    const Node *x = &n->node[node];
+    int before = 0;
+    for (int i = 0; i < node; i++)
+        before += n->node[i].made == x->made && n->node[i].value < 0 &&
+                  n->node[i].kind == x->kind && !strcmp(role(&n->node[i]), role(x));
+    const int len =
+        snprintf(out, GRAPH_NAME, "%.40s_%s", n->graph->name[n->graph->first[x->made]], role(x));
+    if (before) snprintf(out + len, (size_t)(GRAPH_NAME - len), "_%d", before + 1);
+}
+
 void node_key(const Nodes *n, int node, char out[GRAPH_NAME])
 {
     int value = n->node[node].value, whole = n->node[node].parts ? whole_fold(n, node) : node;
@@ -327,6 +348,8 @@ void node_key(const Nodes *n, int node, char out[GRAPH_NAME])
         if (n->node[i].value == value) value = -1;
     if (value >= 0 && strcmp(n->graph->name[value], "_"))
         snprintf(out, GRAPH_NAME, "%.44s", n->graph->name[value]);
+    else if (n->plain && n->graph->n_nodes)
+        name_part(n, node, out);
     else
         snprintf(out, GRAPH_NAME, "part_%d", node);
 }

@@ -44,6 +44,7 @@ typedef struct {
     int axis;                       /* of a coordinate, a scan, a gathered one */
     Size step[OP_MAX_RANK], offset; /* of a view: in elements of arg[0] */
     int line;                       /* of a kept one: the graph's operator */
+    int made;                       /* by which operator of the graph */
     int value;                      /* the graph's value with these contents; -1: none */
     int last; /* memory of a tensor whose second dimension is the last one here (layout.h); op lines take and
                * give it as the tensor */

@@ -36,6 +36,49 @@ int plain_is_one(const Node *x, const char *word, size_t len)
            x->p[word[1] - '0'] == 1 && !strncmp(word + len, " * ", 3);
 }
 
+size_t plain_nothing(const Node *x, const char *at)
+{
+    if (at[0] != ' ' || !at[1] || !strchr("*/+-", at[1]) || at[2] != ' ' || at[3] != 'p' ||
+        at[4] < '0' || at[4] > '9' || (at[5] && !strchr(" ),", at[5])))
+        return 0;
+    const double v = x->p[at[4] - '0'];
+    if (strchr("*/", at[1])) return v == 1 ? 5 : 0;
+    return v == 0 && !(at[5] == ' ' && strchr("*/", at[6])) ? 5 : 0;
+}
+
+/* ---- parameters ---- */
+
+/* The place of a size among the task's axes; other sizes come behind them. */
+static int axis_place(const Kernel *k, int size)
+{
+    const Task *t = k->nodes->sizes->task;
+    int at = 0;
+    while (at < t->n_axes && strcmp(t->axis_name[at], k->size[size].name) != 0) at++;
+    return at;
+}
+
+static int is_before(const Kernel *k, int a, int b)
+{
+    if (k->tensor[a].written != k->tensor[b].written) return k->tensor[b].written;
+    return k->tensor[a].node < k->tensor[b].node;
+}
+
+void plain_order(Kernel *k)
+{
+    for (int i = 1; i < k->n_tensors; i++)
+        for (int j = i; j > 0 && is_before(k, j, j - 1); j--) {
+            const KernelTensor own = k->tensor[j];
+            k->tensor[j] = k->tensor[j - 1];
+            k->tensor[j - 1] = own;
+        }
+    for (int i = 1; i < k->n_sizes; i++)
+        for (int j = i; j > 0 && axis_place(k, j) < axis_place(k, j - 1); j--) {
+            const KernelSize own = k->size[j];
+            k->size[j] = k->size[j - 1];
+            k->size[j - 1] = own;
+        }
+}
+
 int writer_origin(const Writer *w, int step)
 {
     const Node *x = node_of(w, step);

@@ -36,10 +36,15 @@ int plain_slips(Plain *p, Slip s);
 int plain_slips_at(Plain *p, double number);  /* 1: the constant is wrong here */
 Index plain_index(Plain *p, const Index *at); /* the index, or one with swapped axes */
 
+/* Sorts the parameters: what is read, in the graph's order, what is written, and sizes in its order. */
+void plain_order(Kernel *k);
+
 /* The headers that a source needs. Those of half types are in each that is not plain. */
 void plain_headers(const char *source, int is_plain, Buffer *to);
 
 /* 1: the word of a point's text is a factor of 1, as in "p0 * b", which is left out. */
 int plain_is_one(const Node *x, const char *word, size_t len);
+/* The length of what is nothing in a point's text: " * p0" where p0 is 1, " - p0" where it is 0; or 0. */
+size_t plain_nothing(const Node *x, const char *at);
 
 #endif

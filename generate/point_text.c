@@ -8,6 +8,13 @@
 #include "generate/plain.h"
 #include "generate/writer.h"
 
+/* "1e-5" of "1e-05". */
+static void shorten_exponent(char *text)
+{
+    char *at = strchr(text, 'e');
+    if (at && at[2] == '0') memmove(at + 2, at + 3, strlen(at + 3) + 1);
+}
+
 void writer_number(Writer *w, double v, const char *type)
 {
     if (plain_slips_at(w->k->nodes->plain, v)) v *= 1.5;
@@ -16,6 +23,7 @@ void writer_number(Writer *w, double v, const char *type)
     } else if (!strcmp(type, "float")) {
         char text[40];
         snprintf(text, sizeof text, "%.9g", v);
+        if (w->k->nodes->plain) shorten_exponent(text);
         buffer_printf(&w->body, "%s%sf", text, strpbrk(text, ".e") ? "" : ".");
     } else {
         buffer_printf(&w->body, "(%s)%.17g", type, v);
@@ -136,6 +144,8 @@ static void put_text(Writer *w, int step, const char *at, const char *end)
                 n += 3;
             else
                 put_word(w, step, at, n);
+        } else if (w->k->nodes->plain && plain_nothing(node_of(w, step), at)) {
+            n = plain_nothing(node_of(w, step), at);
         } else {
             buffer_append(&w->body, at, 1);
         }

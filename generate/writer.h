@@ -4,6 +4,8 @@
 
 #include "generate/kernel.h"
 
+enum { WRITER_NAME = GRAPH_NAME + 8 };
+
 /* columns: axes of a row's elements. last: the axis along which neighbouring threads walk; strip: the axis
  * of rows along which they do, where a row's elements lie apart; part: the axis of a split row's parts; -1:
  * none. slices: nothing is folded, and a block takes a piece of a row. alone: a thread folds rows of so few
@@ -21,6 +23,8 @@ typedef struct {
     int wide;
     unsigned n_loops; /* so far: each has a counter of its own */
     unsigned char *kept, *defined;
+    char (*name)[WRITER_NAME];  /* by step: of its value; NULL: t and the step's number */
+    const Index *flat;          /* the place that the text has as `i`; NULL: none */
     const unsigned char *moved; /* by step: loads that a tile in shared memory has; NULL: none */
     int number;                 /* of the source that it is launched by */
     int ahead; /* of the step that is written: the next of its calls that have names; 0: none has */
@@ -73,6 +77,8 @@ typedef enum {
 } Help;
 void writer_help(Writer *w, int which); /* puts a function of helpers.cu into the source, once */
 const char *writer_type(const Writer *w, int step);
+const char *writer_name(const Writer *w, int step, char out[WRITER_NAME]);
+const char *writer_pack(const Writer *w, int step, char out[WRITER_NAME]); /* V of its values */
 int writer_origin(const Writer *w,
                   int step); /* of a plain kernel: the step whose value it copies */
 void writer_step(Writer *w, int step, const char *indent);

@@ -12,12 +12,17 @@
 /* A source of more text is drawn again, nearer to the first candidate. */
 enum { MOST_TEXT = 3200, ROUNDS = 5, TRIES = 4 };
 
+/* The share of draws that are simple to write, and of these the share with one operator a kernel. */
+#define SIMPLE 0.5
+#define APART 0.4
+
 typedef struct {
     const Task *task;
     const DrawOptions *o;
     Random random;
     double rate; /* the share of genes that get another value than the default */
     Genes given;
+    int simple, apart; /* no vectors and no tricks; and one operator of the graph a kernel */
     int own; /* products are sums of the kernels' own: op lines would be all that there is */
 } Drawing;
 
@@ -37,13 +42,26 @@ static double rate_of(const Drawing *d, const GenePoint *p)
     return p->gene == GENE_STORE ? d->rate / 3 : d->rate;
 }
 
+/* The value of a gene in kernels that are simple to write; -1: any value is. */
+static int simple_value(const Drawing *d, const GenePoint *p)
+{
+    if (p->gene == GENE_STORE)
+        return d->apart && graph_find(size_graph(d->task), p->of, strlen(p->of)) >= 0;
+    if (p->gene == GENE_OWN) return 0;
+    if (p->gene == GENE_VEC || p->gene == GENE_ITEMS) return 1;
+    if (p->gene == GENE_REDUCE) return REDUCE_BY_SHUFFLE;
+    return p->gene == GENE_PASS ? 2 : -1;
+}
+
 static int draw_value(Drawing *d, const GenePoint *p)
 {
     const GeneRow *r = gene_row(p->gene);
     int other[GENES_VALUES], n = 0;
     const double chance = random_uniform(&d->random);
     const uint64_t which = random_u64(&d->random);
+    const int simple = d->simple ? simple_value(d, p) : -1;
     if (p->gene == GENE_OWN && d->own) return 1;
+    if (simple >= p->least && simple <= p->most && !is_withheld(d, p, simple)) return simple;
     for (int i = 0; i < r->n; i++) {
         const int v = r->value[i];
         if (v >= p->least && v <= p->most && v != p->by_default && !is_withheld(d, p, v))
@@ -131,10 +149,13 @@ int draw_kernel(const Task *task, const DrawOptions *o, Drawn *out, Error *err)
     *out = (Drawn){0};
     random_init(&d.random, o->seed, random_hash(task->name, strlen(task->name)));
     d.rate = rates[random_below(&d.random, sizeof rates / sizeof *rates)];
+    d.simple = random_uniform(&d.random) < SIMPLE;
+    d.apart = random_uniform(&d.random) < APART;
     for (int i = 0; i < TRIES; i++) {
         rc = draw_once(&d, &plain, out, err);
         if (!rc && (strlen(out->source) <= MOST_TEXT || d.rate <= 0)) break;
         d.rate = i + 2 < TRIES ? d.rate / 2 : 0;
+        d.apart = 0;
     }
     if (!rc && random_uniform(&d.random) < o->mistakes) rc = make_mistake(&d, &plain, out, err);
     for (int i = 0; i < out->genes.n && !rc; i++)

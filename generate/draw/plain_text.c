@@ -81,6 +81,17 @@ const char *plain_below(Plainer *x)
     return plain_slips(plain_of(x), SLIP_BOUND) ? "<=" : "<";
 }
 
+/* The number of a block's first thread, and of all threads, as expressions. */
+static const char *before_block(const Plainer *x)
+{
+    return x->w.wide ? "blockIdx.x * (long long)blockDim.x" : "blockIdx.x * blockDim.x";
+}
+
+static const char *all_threads(const Plainer *x)
+{
+    return x->w.wide ? "gridDim.x * (long long)blockDim.x" : "gridDim.x * blockDim.x";
+}
+
 /* Threads with a number from the count on have nothing to do. */
 static void put_guard(Plainer *x, const char *name, const char *count)
 {
@@ -199,25 +210,35 @@ static int needs_place(const Plainer *x, const unsigned char *set, int stores)
     return 0;
 }
 
+static void put_read_pack(Plainer *x, int step, const char *indent)
+{
+    Writer *w = &x->w;
+    const char *type = writer_ctype(w, step);
+    char name[WRITER_NAME];
+    put_pack(x);
+    buffer_printf(&w->body, "%sPack<%s, V> %s = *(const Pack<%s, V> *)(%s + ", indent, type,
+                  writer_pack(w, step, name), type, kernel_tensor(w->k, w->k->step[step].node, 0));
+    writer_index(w, &w->k->step[step].at);
+    buffer_puts(&w->body, ");\n");
+}
+
 static void put_packs(Plainer *x, const Pass *p, const unsigned char *set, const char *indent)
 {
     Writer *w = &x->w;
     Kernel *k = w->k;
-    for (int i = 0; i < k->n; i++) {
-        if (!set[i] || !writer_is_vector(w, i)) continue;
-        const char *type = writer_ctype(w, i);
-        put_pack(x);
-        buffer_printf(&w->body, "%sPack<%s, V> p%d = *(const Pack<%s, V> *)(%s + ", indent, type, i,
-                      type, kernel_tensor(k, k->step[i].node, 0));
-        writer_index(w, &k->step[i].at);
-        buffer_puts(&w->body, ");\n");
-    }
+    w->flat = x->flat;
+    for (int node = 0; node < k->nodes->n; node++)
+        for (int i = 0; i < k->n; i++)
+            if (k->step[i].node == node && set[i] && writer_is_vector(w, i))
+                put_read_pack(x, i, indent);
     for (int r = 0; r < k->n_roots && !p->level; r++) {
         if (!in_columns(w, k->root[r].step) || !writer_root_is_vector(w, r)) continue;
         put_pack(x);
-        buffer_printf(&w->body, "%sPack<%s, V> y%d;\n", indent,
-                      dtype_ctype(k->nodes->node[k->root[r].node].dtype), r);
+        buffer_printf(&w->body, "%sPack<%s, V> %s_v;\n", indent,
+                      dtype_ctype(k->nodes->node[k->root[r].node].dtype),
+                      kernel_tensor(k, k->root[r].node, 1));
     }
+    if (w->vec > 1) w->flat = NULL; /* it is the first element of the vector */
 }
 
 static void put_value(Plainer *x, int r)
@@ -244,7 +265,7 @@ static void put_stores(Plainer *x, const char *indent)
         if (!in_columns(&x->w, k->root[r].step)) continue;
         buffer_puts(&x->w.body, indent);
         if (writer_root_is_vector(&x->w, r))
-            buffer_printf(&x->w.body, "y%d.v[v] = ", r);
+            buffer_printf(&x->w.body, "%s_v.v[v] = ", kernel_tensor(x->w.k, k->root[r].node, 1));
         else
             put_place(x, r);
         put_value(x, r);
@@ -255,17 +276,42 @@ static void put_vectors(Plainer *x, const char *indent)
 {
     Writer *w = &x->w;
     Kernel *k = w->k;
+    w->flat = x->flat;
     for (int r = 0; r < k->n_roots; r++) {
         if (!in_columns(w, k->root[r].step) || !writer_root_is_vector(w, r)) continue;
         buffer_printf(&w->body, "%s*(Pack<%s, V> *)(%s + ", indent,
                       dtype_ctype(k->nodes->node[k->root[r].node].dtype),
                       kernel_tensor(k, k->root[r].node, 1));
         writer_index(w, &k->root[r].at);
-        buffer_printf(&w->body, ") = y%d;\n", r);
+        buffer_printf(&w->body, ") = %s_v;\n", kernel_tensor(k, k->root[r].node, 1));
     }
 }
 
 static void put_fold_elements(Plainer *x, const Pass *p, int second, const char *indent);
+
+/* 1: a step reads memory at a place that no other step gives. */
+static int is_plain_load(const Writer *w, int step)
+{
+    const Kernel *k = w->k;
+    const unsigned axes = index_axes(&k->step[step].at);
+    if (!is_load(w, step) || k->step[step].inside) return 0;
+    for (int i = 0; i < k->axes.n; i++)
+        if (axes >> i & 1 && k->bound[i] >= 0) return 0;
+    return 1;
+}
+
+/* The steps of an element: what is read, in the order of the parameters, then what is computed. */
+static void put_steps(Plainer *x, const unsigned char *set, const char *indent)
+{
+    Writer *w = &x->w;
+    for (int node = 0; node < w->k->nodes->n; node++)
+        for (int i = 0; i < w->k->n; i++)
+            if (w->k->step[i].node == node && set[i] && in_columns(w, i) && is_plain_load(w, i))
+                writer_step(w, i, indent);
+    for (int i = 0; i < w->k->n; i++)
+        if (set[i] && in_columns(w, i) && !is_fold(w, i) && !is_plain_load(w, i))
+            writer_step(w, i, indent);
+}
 
 /* What a pass does with the element, or with V of them. second: of the folds of two passes. */
 static void put_elements(Plainer *x, const Pass *p, int second, const char *indent)
@@ -287,8 +333,7 @@ static void put_elements(Plainer *x, const Pass *p, int second, const char *inde
                           name);
     }
     snprintf(deeper, sizeof deeper, "%s%s", indent, many ? "    " : "");
-    for (int i = 0; i < w->k->n; i++)
-        if (set[i] && in_columns(w, i) && !is_fold(w, i)) writer_step(w, i, deeper);
+    put_steps(x, set, deeper);
     if (p->level)
         put_fold_elements(x, p, second, deeper);
     else
@@ -298,12 +343,6 @@ static void put_elements(Plainer *x, const Pass *p, int second, const char *inde
 }
 
 /* ---- rows ---- */
-
-/* A row's threads, and the number of one among them. */
-static int row_threads(const Plainer *x)
-{
-    return x->row == ROW_THREAD ? 1 : x->row == ROW_WARP ? 32 : x->w.block;
-}
 
 static void put_loop(Plainer *x, const Pass *p, int second)
 {
@@ -316,10 +355,11 @@ static void put_loop(Plainer *x, const Pass *p, int second)
     buffer_printf(&w->body, "%s%s; ", x->row == ROW_THREAD ? "0" : "lane",
                   x->row == ROW_THREAD ? "" : by);
     buffer_printf(&w->body, "%s %s %s; ", name, plain_below(x), end);
-    if (row_threads(x) == 1 && w->vec == 1)
-        buffer_printf(&w->body, "%s++) {\n", name);
+    if (x->row == ROW_THREAD)
+        buffer_printf(&w->body, w->vec == 1 ? "%s++) {\n" : "%s += V) {\n", name);
     else
-        buffer_printf(&w->body, "%s += %d%s) {\n", name, row_threads(x), by);
+        buffer_printf(&w->body, "%s += %s%s) {\n", name, x->row == ROW_WARP ? "32" : "blockDim.x",
+                      by);
     plain_axes(x, mask, name, "        ");
     put_elements(x, p, second, "        ");
     buffer_puts(&w->body, "    }\n");
@@ -327,17 +367,17 @@ static void put_loop(Plainer *x, const Pass *p, int second)
 
 /* Where a fold's own number and that of its pair, the mean or the largest element, are. */
 typedef struct {
-    char own[16], pair[16];
+    char own[WRITER_NAME], pair[WRITER_NAME + 8];
 } FoldNames;
 
 static FoldNames names_of(const Plainer *x, int step)
 {
     FoldNames f;
-    snprintf(f.own, sizeof f.own, "t%d", step);
-    snprintf(f.pair, sizeof f.pair, "m%d", step);
+    snprintf(f.own, sizeof f.own, "%s", x->w.name[step]);
+    snprintf(f.pair, sizeof f.pair, "%s_of", f.own);
     for (int i = 0; i < x->w.k->n; i++)
         if (i != step && is_fold(&x->w, i) && fold_state(&x->w, i) == step)
-            snprintf(f.pair, sizeof f.pair, "t%d", i);
+            snprintf(f.pair, sizeof f.pair, "%s", x->w.name[i]);
     return f;
 }
 
@@ -380,12 +420,13 @@ static void put_online(Plainer *x, const FoldNames *f, const char *value, const 
 
 static void put_fold_elements(Plainer *x, const Pass *p, int second, const char *indent)
 {
-    char value[24], term[80];
+    char value[WRITER_NAME], term[4 * WRITER_NAME + 40];
     for (int i = 0; i < x->w.k->n; i++) {
         FoldNames f = names_of(x, i);
         Fold how;
         if (!is_own(x, p, i)) continue;
-        snprintf(value, sizeof value, "t%d", writer_origin(&x->w, x->w.k->step[i].arg[0]));
+        snprintf(value, sizeof value, "%s",
+                 x->w.name[writer_origin(&x->w, x->w.k->step[i].arg[0])]);
         const char *to = first_of(x, i, &f, &how);
         if (is_online(x, i)) {
             put_online(x, &f, value, indent);
@@ -433,7 +474,7 @@ static void put_start(Plainer *x, int step, const char *name, Fold f)
 /* Joins the numbers of a row's threads. */
 static void put_over_threads(Plainer *x, Fold f, const char *name)
 {
-    char value[80];
+    char value[WRITER_NAME + 40];
     if (x->row == ROW_BLOCK) {
         help_block(x, f);
         buffer_printf(&x->w.body, "    %s = %s_%s(%s);\n", name,
@@ -524,20 +565,18 @@ void plain_results(Plainer *x, const char *guard)
 
 static void put_row_head(Plainer *x)
 {
-    const char *row = flat_name(x, x->w.k->rows, "row"), *type = count_type(x);
+    const char *row = flat_name(x, x->w.k->rows, "i"), *type = count_type(x);
     char rows[PLAIN_TEXT];
     Buffer *to = &x->w.body;
     plain_count(x, x->w.k->rows, rows);
     if (x->row == ROW_BLOCK) {
         buffer_printf(to, "    %s lane = threadIdx.x, %s = blockIdx.x;\n", type, row);
     } else if (x->row == ROW_WARP) {
-        buffer_printf(
-            to, "    %s lane = threadIdx.x %% 32, %s = blockIdx.x * %d%s + threadIdx.x / 32;\n",
-            type, row, x->w.block / 32, x->w.wide ? "LL" : "");
+        buffer_printf(to, "    %s lane = threadIdx.x %% 32, %s = (%s + threadIdx.x) / 32;\n", type,
+                      row, before_block(x));
         put_guard(x, row, rows);
     } else {
-        buffer_printf(to, "    %s %s = blockIdx.x * %d%s + threadIdx.x;\n", type, row, x->w.block,
-                      x->w.wide ? "LL" : "");
+        buffer_printf(to, "    %s %s = %s + threadIdx.x;\n", type, row, before_block(x));
         put_guard(x, row, rows);
     }
     plain_axes(x, x->w.k->rows, row, "    ");
@@ -563,24 +602,25 @@ static void put_rows(Plainer *x)
 static void put_flat(Plainer *x)
 {
     Writer *w = &x->w;
-    const char *name = flat_name(x, w->columns, "i"), *type = count_type(x),
-               *ll = w->wide ? "LL" : "";
+    const char *name = flat_name(x, w->columns, "i"), *type = count_type(x);
     char count[PLAIN_TEXT];
     plain_count(x, w->columns, count);
     writer_row_steps(w, 0);
+    x->flat = w->flat = plain_flat(x);
     if (w->vec > 1 || x->trips > 1) {
         const char *by = w->vec > 1 ? " * V" : "";
-        buffer_printf(&w->body, "    for (%s %s = (blockIdx.x * %d%s + threadIdx.x)%s; ", type,
-                      name, w->block, ll, by);
+        buffer_printf(&w->body,
+                      *by ? "    for (%s %s = (%s + threadIdx.x)%s; "
+                          : "    for (%s %s = %s + threadIdx.x%s; ",
+                      type, name, before_block(x), by);
         buffer_printf(&w->body, "%s %s %s; ", name, plain_below(x), count);
-        buffer_printf(&w->body, "%s += gridDim.x * %d%s%s) {\n", name, w->block, ll, by);
+        buffer_printf(&w->body, "%s += %s%s) {\n", name, all_threads(x), by);
         plain_axes(x, w->columns, name, "        ");
         put_elements(x, &(Pass){0, 0}, 0, "        ");
         buffer_puts(&w->body, "    }\n");
         return;
     }
-    buffer_printf(&w->body, "    %s %s = blockIdx.x * %d%s + threadIdx.x;\n", type, name, w->block,
-                  ll);
+    buffer_printf(&w->body, "    %s %s = %s + threadIdx.x;\n", type, name, before_block(x));
     put_guard(x, name, count);
     plain_axes(x, w->columns, name, "    ");
     put_elements(x, &(Pass){0, 0}, 0, "    ");
@@ -589,22 +629,33 @@ static void put_flat(Plainer *x)
 
 /* ---- the whole ---- */
 
+/* Blocks and threads of a launch for `count` elements, or rows. */
+static void put_blocks(Plainer *x, const char *count)
+{
+    const Writer *w = &x->w;
+    Buffer *to = w->t->plan;
+    const int warps = x->row == ROW_WARP, folds = w->k->has_folds;
+    const int slips = plain_slips(plain_of(x), SLIP_BLOCKS);
+    buffer_puts(to, slips ? "(" : "ceil_div(");
+    buffer_printf(to, warps && strpbrk(count, "+-/") ? "(%s)" : "%s", count);
+    buffer_printf(to, "%s%s%d", warps ? " * 32" : "", slips ? ") / (" : ", ", w->block);
+    if (!folds && w->vec > 1) buffer_printf(to, " * %d", w->vec);
+    if (!folds && x->trips > 1) buffer_printf(to, " * %d", x->trips);
+    buffer_printf(to, "), %d>>>(", w->block);
+}
+
 static int put_launch(Plainer *x)
 {
     Writer *w = &x->w;
     Kernel *k = w->k;
-    const int own = x->row == ROW_WARP ? w->block / 32 : w->block * w->vec * x->trips;
     char count[SIZE_TEXT];
     const Size all = writer_product(w, k->has_folds ? k->rows : w->columns);
     if (size_text(k->nodes->sizes, all, count, w->err)) return -1;
     buffer_printf(w->t->plan, "//@ launch kernel_%d<<<", w->number);
     if (k->has_folds && x->row == ROW_BLOCK)
         buffer_printf(w->t->plan, "%s, %d>>>(", count, w->block);
-    else if (plain_slips(plain_of(x), SLIP_BLOCKS))
-        buffer_printf(w->t->plan, "(%s) / %d, %d>>>(", count, own, w->block);
     else
-        buffer_printf(w->t->plan, "ceil_div(%s, %d), %d>>>(", count,
-                      k->has_folds && x->row == ROW_THREAD ? w->block : own, w->block);
+        put_blocks(x, count);
     if (kernel_put_arguments(k, w->t->plan, w->err)) return -1;
     buffer_puts(w->t->plan, ")\n");
     return 0;
@@ -633,6 +684,7 @@ static void choose_rows(Plainer *x, int lanes)
 int plain_write(Kernel *k, KernelText *t, Error *err)
 {
     unsigned char kept[KERNEL_STEPS] = {0}, defined[KERNEL_STEPS] = {0};
+    char names[KERNEL_STEPS][WRITER_NAME];
     Plainer x = {.w = {.k = k, .t = t, .err = err, .kept = kept, .defined = defined},
                  .passes = 2,
                  .trips = 1};
@@ -640,6 +692,8 @@ int plain_write(Kernel *k, KernelText *t, Error *err)
     buffer_init(&w->body, 1 << 20);
     k->scope.of = k, k->scope.axes = &k->axes;
     writer_axes_plain(w);
+    plain_name_axes(&x);
+    plain_name_values(&x, names);
     if (!plain_tile(&x)) {
         choose_rows(&x, writer_schedule_plain(w));
         if (k->has_folds)

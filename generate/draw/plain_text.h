@@ -12,6 +12,7 @@ enum { PLAIN_TEXT = 400 };
 typedef struct {
     Writer w;
     int row, reduce, passes, trips;
+    const Index *flat; /* plain_flat, where nothing is folded */
 } Plainer;
 
 static inline Plain *plain_of(const Plainer *x)
@@ -31,6 +32,13 @@ const char *plain_below(Plainer *x);
 void plain_join(Plainer *x, Fold f, const char *to, const char *value, const char *indent);
 /* The results that all threads of a row have. */
 void plain_results(Plainer *x, const char *guard);
+
+/* Names axes, and the values of steps into `names`, which lives as long as the writer (plain_names.c). */
+void plain_name_axes(Plainer *x);
+void plain_name_values(Plainer *x, char (*names)[WRITER_NAME]);
+/* Of a kernel without folds over rows and columns: the place of the i-th element; NULL: its result lies in
+ * another order. */
+const Index *plain_flat(const Plainer *x);
 
 /* As kernel_write: Plain.write of all that is drawn. */
 int plain_write(Kernel *k, KernelText *t, Error *err);

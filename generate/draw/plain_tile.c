@@ -197,7 +197,7 @@ static void put_sum_results(TileText *t)
     put_row(t, "");
     buffer_puts(&w->body, ";\n        if (");
     put_inside(t, t->row, t->column);
-    buffer_printf(&w->body, ") {\n    float t%d = sum[u];\n", t->fold);
+    buffer_printf(&w->body, ") {\n    float %s = sum[u];\n", w->name[t->fold]);
     w->defined[t->fold] = 1;
     writer_row_steps(w, 1);
     plain_results(t->x, "");

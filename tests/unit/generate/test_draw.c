@@ -164,6 +164,50 @@ static void texts_say_the_genes(void **state)
         }
 }
 
+/* What is read comes in the parameters' order, and each line of the graph is a statement of its names. */
+static void texts_repeat_the_graph(void **state)
+{
+    (void)state;
+    int fused = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        Drawn d = draw(task_named("residual_rmsnorm"), seed, 0, NULL);
+        assert_non_null(strstr(d.source, "float h_i = x_i + residual_i;\n"));
+        assert_non_null(strstr(d.source, " * weight_i;\n"));
+        assert_null(strstr(d.source, " t0"));
+        assert_null(strstr(d.source, "blockIdx.x * 1"));
+        if (strstr(d.source,
+                   "(const float *x, const float *residual, const float *weight, float *y, "
+                   "int rows, int cols)")) {
+            const char *x = strstr(d.source, "float x_i = "),
+                       *r = strstr(d.source, "residual_i = ");
+            assert_true(x && r && x < r && r < strstr(d.source, "float h_i = "));
+            fused++;
+        }
+        draw_release(&d);
+    }
+    assert_in_range(fused, SEEDS / 4, SEEDS - 1);
+}
+
+/* Half of the draws have no vectors and one element a thread, and some of these one operator a kernel. */
+static void half_are_simple(void **state)
+{
+    (void)state;
+    int simple = 0, apart = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        Drawn d = draw(task_named("residual_rmsnorm"), seed, 0, NULL);
+        int is = 1;
+        for (int i = 0; i < d.genes.n; i++) {
+            const GenePoint *p = &d.genes.point[i];
+            is &= (p->gene != GENE_VEC && p->gene != GENE_ITEMS) || p->value == 1;
+        }
+        simple += is;
+        apart += is && strstr(d.source, "//@ buffer float h[");
+        draw_release(&d);
+    }
+    assert_in_range(simple, 90, 140);
+    assert_in_range(apart, 25, 75);
+}
+
 static void only_op_lines_are_refused(void **state)
 {
     (void)state;
@@ -187,6 +231,8 @@ int main(void)
                                        cmocka_unit_test(some_have_mistakes),
                                        cmocka_unit_test(withheld_genes_are_not_drawn),
                                        cmocka_unit_test(texts_say_the_genes),
+                                       cmocka_unit_test(texts_repeat_the_graph),
+                                       cmocka_unit_test(half_are_simple),
                                        cmocka_unit_test(only_op_lines_are_refused)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("generate/draw", tests, open_tasks, close_tasks);
