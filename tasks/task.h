@@ -298,12 +298,14 @@ typedef struct {
     size_t bad, first, worst;
     double first_got, first_want, worst_got, worst_want;
 } TaskDifference;
-/* One output of one workload, and what it may differ by. */
+/* One output of one workload, and what it may differ by. times: task_differences multiplies all limits by it;
+ * 0: by 1. */
 typedef struct {
     const Task *task;
     const Workload *workload;
     int output;
     Tolerance by;
+    double times;
 } TaskComparison;
 void task_difference_text(const TaskComparison *c, const TaskDifference *d, Error *message);
 

@@ -82,14 +82,17 @@ void task_differences(const TaskComparison *c, const void *got, const double *wa
 {
     Dtype type = c->task->outputs[c->output].dtype;
     size_t size = dtype_size(type);
-    double worst_by =
-        d->bad ? excess(d->worst_got, d->worst_want, limit_of(d->worst_want, d->worst, c->by)) : -1;
+    double times = c->times > 0 ? c->times : 1, worst_by = -1;
+    if (d->bad)
+        worst_by =
+            excess(d->worst_got, d->worst_want, times * limit_of(d->worst_want, d->worst, c->by));
     for (size_t done = 0; done < n; done += 512) {
         double chunk[512];
         size_t count = n - done < 512 ? n - done : 512;
         dtype_to_double(type, (const char *)got + done * size, chunk, count);
         for (size_t i = 0; i < count; i++) {
-            double expected = want[done + i], limit = limit_of(expected, from + done + i, c->by);
+            double expected = want[done + i],
+                   limit = times * limit_of(expected, from + done + i, c->by);
             if (same(type, chunk[i], expected, limit)) continue;
             note_difference(d, from + done + i, chunk[i], expected,
                             excess(chunk[i], expected, limit), &worst_by);

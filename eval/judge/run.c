@@ -2,12 +2,14 @@
  * where it can protect them; outputs and buffers are poisoned before every launch. */
 #include "eval/judge/run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "eval/judge/contents/second_look.h"
+#include "eval/judge/eager_look.h"
 #include "eval/judge/loaded_ops.h"
 
 enum {
@@ -377,8 +379,8 @@ static int find_unwritten(Run *r, int output, const unsigned char *got, Fault *f
     return count ? never_written(r, output, count, first, f) : 0;
 }
 
-/* As run_compare. d: what differs by more than the tolerance. */
-static int look_again(const Run *r, int output, const TaskDifference *d, Error *err)
+/* As run_compare. d: what differs by more than the tolerance, of contents whose element 0 is at `from`. */
+static int look_again(Run *r, int output, size_t from, const TaskDifference *d, Error *err)
 {
     const TaskTensor *x = &r->loaded->task->outputs[output];
     size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
@@ -386,14 +388,32 @@ static int look_again(const Run *r, int output, const TaskDifference *d, Error *
                              .output = output,
                              .by = r->test->tolerance[output],
                              .n = n,
-                             .from = rotated_elements(r, x, n),
+                             .from = from,
                              .all = case_drawn(r->test, x, n)};
-    int rc = r->test->lazy ? 0 : second_look(&look, d, err);
+    int rc = eager_allows(r, output, d, EAGER_IF_KNOWN, err);
+    if (!rc) rc = r->test->lazy ? 0 : second_look(&look, d, err);
     return rc < 0 ? -1 : !rc;
 }
 
+/* The bytes of an output that is compared on the host, in the order of the expected ones: those of rotated
+ * contents are rotated back. The caller frees them. NULL: *err. */
+static unsigned char *read_back(const Run *r, int output, Error *err)
+{
+    const Loaded *l = r->loaded;
+    const TaskTensor *x = &l->task->outputs[output];
+    size_t bytes = r->test->output_bytes[output], size = dtype_size(x->dtype),
+           skip = bytes ? rotated_elements(r, x, bytes / size) * size % bytes : 0;
+    unsigned char *got = memory_alloc(bytes);
+    if (!l->ops->read(l->device, r->memory.outputs[output], got + skip, bytes - skip, err) &&
+        (!skip ||
+         !l->ops->read(l->device, r->memory.outputs[output] + bytes - skip, got, skip, err)))
+        return got;
+    free(got);
+    return NULL;
+}
+
 /* As run_compare, with a message alone. */
-static int look_again_on_host(const Run *r, int output, const unsigned char *got, Error *message,
+static int look_again_on_host(Run *r, int output, const unsigned char *got, Error *message,
                               Error *err)
 {
     const TaskComparison with = case_comparison(r->test, output);
@@ -401,18 +421,15 @@ static int look_again_on_host(const Run *r, int output, const unsigned char *got
     const double *want = r->test->expected[output];
     TaskDifference d = {0};
     task_differences(&with, got, want, 0, r->test->output_bytes[output] / dtype_size(x->dtype), &d);
-    int rc = d.bad ? look_again(r, output, &d, err) : 0;
+    int rc = d.bad ? look_again(r, output, 0, &d, err) : 0;
     return rc ? rc : task_is_coarse(&with, got, want, message);
 }
 
 static int compare_on_host(Run *r, int output, Fault *f)
 {
-    const Loaded *l = r->loaded;
     Error message;
-    unsigned char *got = memory_alloc(r->test->output_bytes[output]);
-    int rc = l->ops->read(l->device, r->memory.outputs[output], got, r->test->output_bytes[output],
-                          &f->error);
-    if (!rc) rc = find_unwritten(r, output, got, f);
+    unsigned char *got = read_back(r, output, &f->error);
+    int rc = got ? find_unwritten(r, output, got, f) : -1;
     const TaskComparison with = case_comparison(r->test, output);
     if (!rc && task_compare(&with, got, r->test->expected[output], &message)) {
         rc = look_again_on_host(r, output, got, &message, &f->error);
@@ -451,7 +468,7 @@ static int compare_on_device(Run *r, int output, Fault *f)
         return never_written(r, output, d.unwritten, d.first_unwritten, f);
     const TaskDifference found = {d.wrong,      d.first,     d.worst,     d.first_got,
                                   d.first_want, d.worst_got, d.worst_want};
-    rc = look_again(r, output, &found, &f->error);
+    rc = look_again(r, output, expected.from, &found, &f->error);
     if (rc <= 0) return rc;
     task_difference_text(&with, &found, &message);
     return fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
@@ -462,31 +479,57 @@ int run_compare(Run *r, Fault *f)
     for (int i = 0; i < r->n_outputs; i++) {
         int rc =
             r->test->golden_expected[i] ? compare_on_device(r, i, f) : compare_on_host(r, i, f);
+        if (rc == 1) rc = eager_excuses(r, i, f);
         if (rc) return rc;
     }
     return 0;
 }
 
-static int worst_on_host(Run *r, int output, TaskDifference *d, Error *err)
+static int differences_on_host(const Run *r, int output, const TaskComparison *with,
+                               TaskDifference *d, Error *err)
 {
-    const Loaded *l = r->loaded;
-    size_t bytes = r->test->output_bytes[output];
-    unsigned char *got = memory_alloc(bytes);
-    const TaskComparison with = {l->task, r->test->workload, output, {0, 0, NULL}};
-    int rc = l->ops->read(l->device, r->memory.outputs[output], got, bytes, err);
-    if (!rc)
-        task_differences(&with, got, r->test->expected[output], 0,
-                         bytes / dtype_size(l->task->outputs[output].dtype), d);
+    unsigned char *got = read_back(r, output, err);
+    if (!got) return -1;
+    task_differences(with, got, r->test->expected[output], 0,
+                     r->test->output_bytes[output] / dtype_size(with->task->outputs[output].dtype),
+                     d);
     free(got);
-    return rc;
+    return 0;
+}
+
+int run_differences(Run *r, int output, double times, TaskDifference *d, Error *err)
+{
+    DeviceDifference found = {0};
+    TaskComparison with = case_comparison(r->test, output);
+    with.times = times;
+    *d = (TaskDifference){0};
+    if (!r->test->golden_expected[output]) return differences_on_host(r, output, &with, d, err);
+    DeviceExpected scaled = expected_of(r, output);
+    scaled.atol *= times, scaled.rtol *= times;
+    int rc = r->loaded->ops->golden->compare(r->loaded->device, &scaled, &found, err);
+    *d = (TaskDifference){found.wrong,      found.first,     found.worst,     found.first_got,
+                          found.first_want, found.worst_got, found.worst_want};
+    return rc < 0 ? -1 : 0;
+}
+
+int run_square(Run *r, int output, double *square, Error *err)
+{
+    const ElementLimits *e = r->test->tolerance[output].elements;
+    *square = 0;
+    if (!e || isnan(e->most)) return 0;
+    unsigned char *got = read_back(r, output, err);
+    if (!got) return -1;
+    *square =
+        task_mean_square(e, r->loaded->task->outputs[output].dtype, got, r->test->expected[output]);
+    free(got);
+    return 0;
 }
 
 int run_worst(Run *r, int output, double *got, double *want, Error *err)
 {
-    const Loaded *l = r->loaded;
     DeviceDifference on_device = {0};
     TaskDifference d = {0};
-    *got = *want = 0;
+    const Loaded *l = r->loaded;
     if (r->test->golden_expected[output]) {
         DeviceExpected exactly = expected_of(r, output);
         exactly.atol = exactly.rtol = 0;
@@ -494,7 +537,8 @@ int run_worst(Run *r, int output, double *got, double *want, Error *err)
         *got = on_device.worst_got, *want = on_device.worst_want;
         return 0;
     }
-    if (worst_on_host(r, output, &d, err)) return -1;
+    const TaskComparison with = {.task = l->task, .workload = r->test->workload, .output = output};
+    if (differences_on_host(r, output, &with, &d, err)) return -1;
     *got = d.worst_got, *want = d.worst_want;
     return 0;
 }

@@ -59,7 +59,12 @@ int run_launch(Run *r, Fault *f);
 void run_fault(const Run *r, Fault *f);
 /* Check the guard zones and that the inputs are unchanged. */
 int run_inspect(Run *r, Fault *f);
-int run_compare(Run *r, Fault *f); /* every output with the reference */
+/* Every output with the reference: within its tolerance, or no further than the baseline's (eager_look.h). */
+int run_compare(Run *r, Fault *f);
+/* The differences of an output from the reference that exceed `times` tolerances, and the mean square of all
+ * errors in limits, 0 without limits. Without limits square may be NULL. */
+int run_differences(Run *r, int output, double times, TaskDifference *d, Error *err);
+int run_square(Run *r, int output, double *square, Error *err);
 /* The element of an output that differs most from the reference; equal where none does. */
 int run_worst(Run *r, int output, double *got, double *want, Error *err);
 /* run_compare and run_inspect with one wait for the device. Returns 0 when both pass. Returns 1

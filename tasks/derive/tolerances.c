@@ -319,8 +319,8 @@ static int least_whole(const Derivation *v, const Sizes *timed, Sizes *out)
 }
 
 /* Where fewer rows of the timed workload, with sums as long as there, are affordable, contents as drawn need
- * no more than these. The others may need what shorter sums do not show: a maximum of more terms, elements
- * that are rare. */
+ * what these do: shorter sums may give terms of another size to those behind them. The others may need what
+ * shorter sums do not show: a maximum of more terms, elements that are rare. */
 static int measure_whole(const Measurements *all, const Derivation *v, DescribedWorkload *to,
                          Error *err)
 {
@@ -338,7 +338,7 @@ static int measure_whole(const Measurements *all, const Derivation *v, Described
         if (need_whole(all, v, to, &m, need, err)) return -1;
         for (int i = 0; i < all->t->n_outputs; i++) {
             double *at = &to->atol[(size_t)i * ATOL_CASES + k];
-            if (need[i] > 0) *at = k == AT_SCALE_1 ? fmin(*at, need[i]) : fmax(*at, need[i]);
+            if (need[i] > 0) *at = k == AT_SCALE_1 ? need[i] : fmax(*at, need[i]);
         }
     }
     return 0;

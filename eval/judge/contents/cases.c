@@ -109,6 +109,7 @@ static void case_free(const Cases *cases, Case *c)
         if (c->golden_inputs[i]) cases->ops->golden->free(cases->device, c->golden_inputs[i]);
         if (c->golden_expected[i]) cases->ops->golden->free(cases->device, c->golden_expected[i]);
     }
+    free(c->eager);
     free(c);
 }
 
@@ -421,6 +422,8 @@ static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed
 {
     Case *k = memory_alloc(sizeof *k);
     *k = (Case){.task = t, .workload = w, .variant = v, .seed = seed, .scale = scale};
+    if (v != VARIANT_INTEGERS)
+        k->eager = memory_alloc(sizeof *k->eager + (size_t)t->n_outputs * sizeof *k->eager->of);
     take_part(c, t, k);
     size_t bytes;
     int rc = case_fill(c, k, t, &bytes, err);

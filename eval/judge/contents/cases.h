@@ -7,6 +7,23 @@
 #include "eval/device/device.h"
 #include "tasks/task.h"
 
+/* How many elements of an output differ from the reference by more than 2^(k - 2) tolerances, and the mean
+ * square of all errors in limits (task_mean_square; 0 without limits). */
+enum { CASE_TAIL = 24 };
+typedef struct {
+    uint64_t above[CASE_TAIL];
+    double square;
+} CaseTail;
+
+/* Those of the task's baseline on the contents of a case (eager_look.h), by output, in units of `by`. */
+typedef struct {
+    enum { EAGER_UNKNOWN, EAGER_NONE, EAGER_KNOWN } state; /* NONE: the baseline says nothing */
+    struct {
+        Tolerance by;
+        CaseTail tail;
+    } of[];
+} CaseEager;
+
 typedef struct {
     const Task *task;
     const Workload *workload;
@@ -25,6 +42,7 @@ typedef struct {
     Tolerance tolerance[TASK_MAX_TENSORS];   /* by output, as judged_tolerance gives it */
     ElementLimits *limits[TASK_MAX_TENSORS]; /* as well: those of the tolerance, or NULL */
     int usable;                              /* as well: of all outputs */
+    CaseEager *eager;                        /* NULL: the baseline is not asked */
     int lenient; /* the tolerance is a bound (drawn_tolerance.h), and `usable` not known */
     /* On a device that keeps contents; inputs and expected are then NULL. */
     DeviceGolden *golden_inputs[TASK_MAX_TENSORS], *golden_expected[TASK_MAX_TENSORS];

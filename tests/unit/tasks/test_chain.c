@@ -146,10 +146,111 @@ static void test_bounded(void **state)
     task_free(t);
 }
 
+/* ---- a gate between two products ---- */
+
+enum { TOKENS = 64, INNER = 1024, NARROW = 256 };
+
+static void fill(Random *r, float *x, int n, double size)
+{
+    for (int i = 0; i < n; i++) x[i] = (float)(size * (2 * random_uniform(r) - 1));
+}
+
+static DraftTensor weight(const char *name, const char *a, const char *b, double size)
+{
+    DraftTensor x = tensor(name, a, b);
+    x.draw = DRAW_UNIFORM, x.low = -size, x.high = size;
+    return x;
+}
+
+static Task *gated(void)
+{
+    static const char *const lines[] = {"h = aten.linear(x, u)", "a, g = aten.chunk(h, 2, -1)",
+                                        "s = aten.gelu(g)", "m = aten.mul.Tensor(a, s)",
+                                        "y = aten.linear(m, w)"};
+    DraftAxis axes[] = {{"rows", NULL, TOKENS}, {"cols", NULL, NARROW}, {"features", NULL, NARROW}};
+    DraftTensor inputs[] = {tensor("x", "rows", "cols"), weight("u", "2048", "cols", 0.0625),
+                            weight("w", "features", "1024", 0.03125)};
+    DraftTensor output = {.name = "y", .dtype = DTYPES, .rank = -1};
+    Draft d = {.name = "gated",
+               .level = 2,
+               .n_axes = 3,
+               .axes = axes,
+               .n_inputs = 3,
+               .inputs = inputs,
+               .n_outputs = 1,
+               .outputs = &output,
+               .n_lines = 5,
+               .lines = lines};
+    Error err;
+    char *text;
+    Task *t;
+    if (derive_task(&d, &text, &err) || task_parse("gated", text, &t, &err))
+        fail_msg("%s", err.text);
+    free(text);
+    return t;
+}
+
+/* One row: y in double precision, and z by running sums in float32. */
+static void gated_row(const float *x, const float *u, const float *w, double *y, double *z)
+{
+    double m[INNER], h[2];
+    float n[INNER], k[2];
+    for (int i = 0; i < INNER; i++) {
+        for (int half = 0; half < 2; half++) {
+            const float *of = u + (size_t)(half * INNER + i) * NARROW;
+            h[half] = 0, k[half] = 0;
+            for (int c = 0; c < NARROW; c++) {
+                h[half] += (double)of[c] * (double)x[c];
+                k[half] = fmaf(of[c], x[c], k[half]);
+            }
+        }
+        m[i] = h[0] * 0.5 * h[1] * (1 + erf(h[1] * sqrt(0.5)));
+        n[i] = k[0] * (0.5f * k[1] * (1 + erff(k[1] * 0.70710678f)));
+    }
+    for (int o = 0; o < NARROW; o++) {
+        float sum = 0;
+        y[o] = 0;
+        for (int i = 0; i < INNER; i++) {
+            y[o] += (double)w[o * INNER + i] * m[i];
+            sum = fmaf(w[o * INNER + i], n[i], sum);
+        }
+        z[o] = (double)sum;
+    }
+}
+
+/* Where the columns are few the terms behind the gate are small, though they are as many. */
+static void test_gate(void **state)
+{
+    (void)state;
+    Task *t = gated();
+    Random r;
+    int beyond = 0;
+    double worst = 0, y[NARROW], z[NARROW], atol = task_workload(t, ROLE_TIME)->atol[AT_SCALE_1];
+    float *u = memory_array(2 * INNER * NARROW, sizeof *u),
+          *w = memory_array(INNER * NARROW, sizeof *w), x[NARROW];
+    random_init(&r, 5, 0);
+    fill(&r, u, 2 * INNER * NARROW, 0.0625);
+    fill(&r, w, INNER * NARROW, 0.03125);
+    for (int row = 0; row < 16; row++) {
+        for (int c = 0; c < NARROW; c++) x[c] = (float)random_normal(&r);
+        gated_row(x, u, w, y, z);
+        for (int o = 0; o < NARROW; o++) {
+            double error = fabs(z[o] - y[o]);
+            beyond += error > atol + t->rtol[DTYPE_F32] * fabs(y[o]);
+            worst = fmax(worst, error);
+        }
+    }
+    print_message("# tolerance %.3g, running sums %.3g\n", atol, worst);
+    assert_int_equal(beyond, 0);
+    assert_true(atol < 16 * worst);
+    free(u), free(w);
+    task_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors_are_carried),
-                                       cmocka_unit_test(test_bounded)};
+                                       cmocka_unit_test(test_bounded), cmocka_unit_test(test_gate)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("chain", tests, NULL, NULL);
 }
