@@ -321,6 +321,16 @@ void estimate_add_product(Estimate *m, const Kernel *k, double us, int launches)
     add_kernel(m, k, &time);
 }
 
+void estimate_add_call(Estimate *m, Nodes *n, int node, double us, int launches)
+{
+    Kernel *k = memory_alloc(sizeof *k);
+    *k = (Kernel){.nodes = n, .n = 1, .n_roots = 1};
+    k->step[0].node = k->root[0].node = node;
+    k->step[0].arg[0] = -1;
+    estimate_add_product(m, k, us, launches);
+    free(k);
+}
+
 void estimate_clear(Estimate *m)
 {
     free(m->kernel);

@@ -37,6 +37,8 @@ typedef struct Estimate {
 void estimate_add(Estimate *m, const Writer *w);
 /* Adds a kernel of a product: k has a step of a kept node. */
 void estimate_add_product(Estimate *m, const Kernel *k, double us, int launches);
+/* Adds one of a kept node that kernels compute. */
+void estimate_add_call(Estimate *m, Nodes *n, int node, double us, int launches);
 void estimate_clear(Estimate *m);
 
 #endif

@@ -12,6 +12,7 @@
 #include "generate/kernel.h"
 #include "generate/layout.h"
 #include "generate/recurrence.h"
+#include "generate/small.h"
 
 /* In a graph of MANY_NODES kernels repeat, and have parameters of the same names. */
 enum { MANY_NODES = 60, MOST_KERNELS = 2048, SOURCE_MAX = 250 * 1024 };
@@ -149,9 +150,10 @@ static const char *shaped_name(Plan *p, int node)
     char text[SIZE_TEXT], dense[GRAPH_NAME];
     MatrixProduct m;
     Recurrence r;
+    SmallProduct s;
     if (x->kind == NODE_KEPT && x->last) return x->shaped;
     int kept = x->kind == NODE_KEPT && !attention_at(p, node) && !is_product(p, node, &m) &&
-               !is_recurrence(p, node, &r);
+               !is_recurrence(p, node, &r) && !small_read(&p->nodes, node, &s);
     if (x->kind == NODE_INPUT || kept || x->rank == 1 || is_output(p, node)) return x->name;
     if (*x->shaped) return x->shaped;
     snprintf(x->shaped, sizeof x->shaped, "%.50s_shaped", x->name);
@@ -371,7 +373,8 @@ static int put_product(Plan *p, const ProductJoin *j, Kernel *k)
         return error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
     p->text.number = p->n_kernels;
     if (p->estimate)
-        estimate_add_product(p->estimate, k, product_us(&p->nodes, j), product_launches(j));
+        estimate_add_product(p->estimate, k, product_us(&p->nodes, j) * product_left(k, j),
+                             product_launches(j));
     return product_write(j, k, &p->text, p->err);
 }
 
@@ -491,24 +494,34 @@ static int write_recurrence(Plan *p, const Recurrence *r)
     if (rc) return rc;
     p->text.number = ++p->n_kernels;
     p->n_kernels += r->call.layers - 1;
-    if (p->estimate) {
-        Kernel *k = memory_alloc(sizeof *k);
-        *k = (Kernel){.nodes = &p->nodes, .n = 1, .n_roots = 1};
-        k->step[0].node = k->root[0].node = node;
-        k->step[0].arg[0] = -1;
-        estimate_add_product(p->estimate, k, recurrence_us(r), r->call.layers);
-        free(k);
-    }
+    if (p->estimate)
+        estimate_add_call(p->estimate, &p->nodes, node, recurrence_us(r), r->call.layers);
     return recurrence_write(r, &names, p->nodes.sizes, &p->text, &p->n_lines, p->err);
+}
+
+static int write_small(Plan *p, const SmallProduct *s)
+{
+    for (int x = 0; x < 2; x++) {
+        store(p, s->node[x]);
+        if (write_node(p, s->node[x])) return -1;
+    }
+    if (put_buffer(p, s->of)) return -1;
+    if (++p->n_kernels > MOST_KERNELS)
+        return error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
+    p->text.number = p->n_kernels;
+    if (p->estimate) estimate_add_call(p->estimate, &p->nodes, s->of, small_us(s), 1);
+    return small_write(s, &p->nodes, &p->text, p->err);
 }
 
 static int write_kept(Plan *p, int node)
 {
     MatrixProduct m;
     Recurrence r;
+    SmallProduct s;
     if (attention_at(p, node)) return write_attention(p, attention_at(p, node));
     if (is_product(p, node, &m)) return write_product(p, node, node, &m);
     if (is_recurrence(p, node, &r)) return write_recurrence(p, &r);
+    if (small_read(&p->nodes, node, &s)) return write_small(p, &s);
     int line = node_at(p, node)->line;
     for (int i = 0; i < p->nodes.n; i++)
         if (p->nodes.node[i].kind == NODE_KEPT && p->nodes.node[i].line == line) p->done[i] = 1;

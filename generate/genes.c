@@ -37,6 +37,7 @@ static const GeneRow rows[GENES] = {
     [GENE_PASS] = {"pass", 2, {1, 2}, 0, NULL, "passes for the largest and the sum of exponentials"},
     [GENE_COPY] = {"copy", 2, {COPY_LOAD, COPY_ASYNC}, 0, copy_words, "how a tile comes to shared memory"},
     [GENE_OWN] = {"own", 2, {0, 1}, 0, yes_words, "a product is the kernel's own sum"},
+    [GENE_LESS] = {"less", 2, {0, 1}, 0, yes_words, "what a rewrite makes needless is left out"},
     [GENE_SIDE] = {"side", 4, {1, 8, 16, 32}, 0, NULL, "side of a tile"},
 };
 // clang-format on

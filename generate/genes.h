@@ -33,6 +33,7 @@ typedef enum {
     GENE_ROW,    /* this one and those after it: of plain kernels (plain.h) */
     GENE_REDUCE,
     GENE_PASS,
+    GENE_LESS,
     GENE_SIDE,
     GENE_COPY,
     GENE_OWN,

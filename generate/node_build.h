@@ -30,5 +30,7 @@ int node_place_of_most(Nodes *n, int a, unsigned dims, int least);
 /* Readers of families: as nodes_of_call. */
 int node_select(Nodes *n, const NodeCall *c, Error *err);
 int node_window(Nodes *n, const NodeCall *c, Error *err);
+/* 0: done; 1: it is no einsum of two tensors, or stays an op line. */
+int node_einsum(Nodes *n, const NodeCall *c);
 
 #endif

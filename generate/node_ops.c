@@ -616,7 +616,8 @@ static int product(Nodes *n, const NodeCall *c, Error *err)
 int nodes_of_call(Nodes *n, const NodeCall *c, Error *err)
 {
     const Op *op = c->call[0]->op;
-    if (op->infer == pointwise_infer) return pointwise(n, c, err);
+    const int truth = op->plain == pointwise_plain && c->call[0]->result[0].dtype == DTYPE_B8;
+    if (op->infer == pointwise_infer || truth) return pointwise(n, c, err);
     if (op->infer == strided_infer) return strided(n, c, err);
     if (op->plain == reduction_plain) return reduction(n, c, err);
     if (op->plain == softmax_plain) return softmax(n, c, err);
@@ -625,5 +626,7 @@ int nodes_of_call(Nodes *n, const NodeCall *c, Error *err)
     if (op->flags & OP_VIEW) return viewed(n, c, err);
     int rc = node_select(n, c, err);
     if (rc > 0) rc = node_window(n, c, err);
+    if (rc > 0 && !n->plain && !strncmp(op->name, "aten.einsum", strlen("aten.einsum")))
+        rc = node_einsum(n, c);
     return rc > 0 && n->plain ? product(n, c, err) : rc;
 }

@@ -340,3 +340,91 @@ void product_join(const Kernel *k, ProductJoin *out)
         out->m[out->n++] = m;
     }
 }
+
+/* ---- triangles ---- */
+
+static const Band all = {-BAND_FAR, BAND_FAR};
+
+/* The zeros of a factor, columns beside rows, where its memory has two dimensions of these groups at the end,
+ * in one order or the other. */
+static Band factor_band(const Nodes *n, const ProductTensor *t, ProductGroup row,
+                        ProductGroup column, const Size *count)
+{
+    const Node *x = &n->node[t->node];
+    const Band b = triangle_zeros(n, t->node);
+    if (band_is_all(b) || x->rank < 2 || !size_is(t->offset, 0)) return all;
+    const Size wide = x->size[x->rank - 1], high = x->size[x->rank - 2];
+    if (size_is(t->step[column], 1) && size_same(t->step[row], wide) &&
+        size_same(count[column], wide) && size_same(count[row], high))
+        return b;
+    if (size_is(t->step[row], 1) && size_same(t->step[column], wide) &&
+        size_same(count[row], wide) && size_same(count[column], high))
+        return (Band){-b.most, -b.least};
+    return all;
+}
+
+static Band sums_band(const Kernel *k, const MatrixProduct *m)
+{
+    const Node *x = &k->nodes->node[m->of];
+    Band b;
+    if (x->rank < 2 || !size_same(x->size[x->rank - 1], m->count[PRODUCT_COLUMNS]) ||
+        !size_same(x->size[x->rank - 2], m->count[PRODUCT_ROWS]) ||
+        !triangle_needed(k->nodes, k->root[0].node, m->of, &b))
+        return all;
+    return b;
+}
+
+static int is_whole(const ProductBands *b)
+{
+    return band_is_all(b->sums) && band_is_all(b->left) && band_is_all(b->right);
+}
+
+ProductBands product_bands(const Kernel *k, const ProductJoin *j)
+{
+    const MatrixProduct *m = &j->m[0];
+    if (j->n != 1 || m->convolution || k->n_roots != 1) return (ProductBands){all, all, all};
+    const ProductBands b = {
+        sums_band(k, m),
+        factor_band(k->nodes, &m->side[PRODUCT_A], PRODUCT_ROWS, PRODUCT_DEPTH, m->count),
+        factor_band(k->nodes, &m->side[PRODUCT_B], PRODUCT_DEPTH, PRODUCT_COLUMNS, m->count)};
+    if (is_whole(&b)) return b;
+    char key[GRAPH_NAME];
+    node_key(k->nodes, m->of, key);
+    return genes_choose(k->nodes->genes, key,
+                        &(GenePoint){.gene = GENE_LESS, .by_default = 1, .most = 1})
+               ? b
+               : (ProductBands){all, all, all};
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The terms of the sums of a tile. */
+static int64_t terms_of(const ProductBands *b, int64_t top, int64_t left, int64_t depth)
+{
+    const int64_t down = top + SIDE - 1, across = left + SIDE - 1;
+    const int64_t first = later(0, later(top + b->left.least, left - b->right.most)),
+                  end = sooner(depth, sooner(down + b->left.most, across - b->right.least) + 1);
+    const int needed = across - top >= b->sums.least && left - down <= b->sums.most;
+    return needed && end > first ? end - first : 0;
+}
+
+double product_left(const Kernel *k, const ProductJoin *j)
+{
+    const ProductBands b = product_bands(k, j);
+    const Size *count = j->m[0].count;
+    const int64_t rows = count[PRODUCT_ROWS].at[0], columns = count[PRODUCT_COLUMNS].at[0],
+                  depth = count[PRODUCT_DEPTH].at[0];
+    double terms = 0, all_terms = 0;
+    if (is_whole(&b)) return 1;
+    for (int64_t top = 0; top < rows; top += SIDE)
+        for (int64_t left = 0; left < columns; left += SIDE, all_terms += (double)depth)
+            terms += (double)terms_of(&b, top, left, depth);
+    return all_terms > 0 ? terms / all_terms : 1;
+}

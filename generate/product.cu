@@ -223,10 +223,36 @@ __device__ __forceinline__ void fetch(unsigned to, const half *from, long long t
     }
 }
 
+// The columns from row + least to row + most.
+struct Band {
+    long long least, most;
+};
+
+// Where sums are needed, and where factors are not zero: k beside row, and column beside k.
+struct Bands {
+    Band sums, left, right;
+};
+
+// Tiles of terms, from the first one to before the end, and whether any sum is needed.
+struct Terms {
+    long long first, end;
+    bool needed;
+};
+
+__device__ __forceinline__ Terms terms_of(const Bands &b, long long top, long long left,
+                                          long long depth)
+{
+    const long long down = top + SIDE - 1, across = left + SIDE - 1;
+    const long long first = max(0LL, max(top + b.left.least, left - b.right.most)),
+                    end = min(depth, min(down + b.left.most, across - b.right.least) + 1);
+    return {first / TERMS, end > first ? (end + TERMS - 1) / TERMS : first / TERMS,
+            across - top >= b.sums.least && left - down <= b.sums.most};
+}
+
 // Those of each tile of terms are made apart and added in float32, since a tensor core cuts its sums off.
 __device__ __forceinline__ void add_halves(float (&sum)[64], const half *a, const half *b,
                                            const Factor &fa, const Factor &fb, long long top,
-                                           long long left)
+                                           long long left, const Terms own)
 {
     extern __shared__ unsigned char raw[];
     const unsigned base = ((unsigned)__cvta_generic_to_shared(raw) + 1023) & ~1023u;
@@ -236,26 +262,27 @@ __device__ __forceinline__ void add_halves(float (&sum)[64], const half *a, cons
     for (int i = 0; i < 64; i++) part[i] = 0;
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) {
-        if (s < tiles) {
-            fetch(base + s * STAGE, a, tiles, top, fa.lines, s);
-            fetch(base + s * STAGE + 2 * PART, b, tiles, left, fb.lines, s);
+        const long long t = own.first + s;
+        if (t < own.end) {
+            fetch(base + s * STAGE, a, tiles, top, fa.lines, t);
+            fetch(base + s * STAGE + 2 * PART, b, tiles, left, fb.lines, t);
         }
         asm volatile("cp.async.commit_group;");
     }
-    for (long long t = 0; t < tiles; t++) {
+    for (long long t = own.first; t < own.end; t++) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncthreads();
         const long long next = t + STAGES - 1;
-        if (next < tiles) {
-            const unsigned to = base + (unsigned)(next % STAGES) * STAGE;
+        if (next < own.end) {
+            const unsigned to = base + (unsigned)((next - own.first) % STAGES) * STAGE;
             fetch(to, a, tiles, top, fa.lines, next);
             fetch(to + 2 * PART, b, tiles, left, fb.lines, next);
         }
         asm volatile("cp.async.commit_group;");
-        const unsigned from = base + (unsigned)(t % STAGES) * STAGE,
-                       own = from + threadIdx.x / 128 * (PART / 2);
-        const unsigned long long a0 = lines_at(own), a1 = lines_at(own + PART),
+        const unsigned from = base + (unsigned)((t - own.first) % STAGES) * STAGE,
+                       half_a = from + threadIdx.x / 128 * (PART / 2);
+        const unsigned long long a0 = lines_at(half_a), a1 = lines_at(half_a + PART),
                                  b0 = lines_at(from + 2 * PART), b1 = lines_at(from + 3 * PART);
 #pragma unroll
         for (int i = 0; i < 64; i++) asm volatile("" : "+f"(part[i])::"memory");
@@ -316,9 +343,10 @@ struct Split {
 };
 
 // The sums over k of a[row][k] * b[column][k] for one tile; each gets those of two neighbouring columns.
+// Zeros of a factor are left out where the other one has numbers alone: an infinity makes a tile exact.
 template <bool AK, bool BK, typename E>
 __device__ __forceinline__ void product(const Factor a, const Factor b, const Split as,
-                                        const Split bs, long long tile, E each)
+                                        const Split bs, const Bands &bands, long long tile, E each)
 {
     const long long RASTER = 8, across = (b.lines + SIDE - 1) / SIDE,
                     down = (a.lines + SIDE - 1) / SIDE;
@@ -334,11 +362,12 @@ __device__ __forceinline__ void product(const Factor a, const Factor b, const Sp
     float sum[64];
 #pragma unroll
     for (int i = 0; i < 64; i++) sum[i] = 0;
-    const int exact = __syncthreads_or(exactly || a.depth <= SHORT);
-    if (exact)
+    const Terms own = terms_of(bands, top, left, a.depth);
+    const int exact = !own.needed || __syncthreads_or(exactly || a.depth <= SHORT);
+    if (own.needed && exact)
         add_exactly<AK, BK>(sum, a, b, top, left);
-    else
-        add_halves(sum, as.parts, bs.parts, a, b, top, left);
+    else if (own.needed)
+        add_halves(sum, as.parts, bs.parts, a, b, top, left, own);
     const float2 none = make_float2(1, 1);
 #pragma unroll
     for (int o = 0; o < 2; o++) {
@@ -547,9 +576,11 @@ struct HalfPlace {
     long long batch, part, row, column, first, end;
 };
 
+// least, most: only sums of the columns from row + least to row + most are needed.
 struct HalfWork {
     long long rows, columns, depth, batch;
     int parts;
+    long long least, most;
 };
 
 // The n-th one. Neighbours share factors in L2.
@@ -565,8 +596,23 @@ __device__ __forceinline__ HalfPlace half_place(const HalfWork &w, long long n)
     const long long steps = (w.depth + HALF_TERMS - 1) / HALF_TERMS,
                     each = (steps + w.parts - 1) / w.parts, first = rest % w.parts * each;
     const long long end = first + each < steps ? first + each : steps;
-    return {rest / w.parts,          rest % w.parts, (above + inside % high) * HALF_ROWS,
-            inside / high * COLUMNS, first,          end > first ? end : first + 1};
+    const long long top = (above + inside % high) * HALF_ROWS, left = inside / high * COLUMNS;
+    const bool needed =
+        left + COLUMNS - 1 - top >= w.least && left - (top + HALF_ROWS - 1) <= w.most;
+    return {rest / w.parts, rest % w.parts, top,
+            left,           first,          !needed ? first : end > first ? end : first + 1};
+}
+
+// From the n-th one on, the first of a block's that has steps: its first step.
+template <int COLUMNS>
+__device__ __forceinline__ long long half_settle(const HalfWork &w, long long items, long long &n,
+                                                 HalfPlace &place)
+{
+    while (n < items && place.first == place.end) {
+        n += gridDim.x;
+        place = half_place<COLUMNS>(w, n);
+    }
+    return place.first;
 }
 
 // Gives `each` two neighbouring sums at a time, in rows of 32 or 64. A warp has 16 rows.
@@ -616,7 +662,7 @@ __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFa
                             ((w.rows + HALF_ROWS - 1) / HALF_ROWS) * w.batch * w.parts;
     long long next = blockIdx.x, next_k;
     HalfPlace to = half_place<COLUMNS>(w, next);
-    next_k = to.first;
+    next_k = half_settle<COLUMNS>(w, items, next, to);
     const auto fetch = [&](int stage) {
         const unsigned at = base + stage * STAGE;
         if (next < items) {
@@ -628,7 +674,7 @@ __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFa
             if (++next_k == to.end) {
                 next += gridDim.x;
                 to = half_place<COLUMNS>(w, next);
-                next_k = to.first;
+                next_k = half_settle<COLUMNS>(w, items, next, to);
             }
         }
         asm volatile("cp.async.commit_group;");
@@ -665,6 +711,7 @@ __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFa
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
         for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
+        for (int i = 0; i < N / 2 && !steps; i++) d[i] = 0;
         half_results<N, PAIR>(d, own, p, each);
     }
 }

@@ -4,6 +4,7 @@
 #define GENERATE_PRODUCT_H
 
 #include "generate/kernel.h"
+#include "generate/triangle.h"
 #include "ops/op_product.h"
 
 /* One tensor of a product: how far its elements are apart along the dimensions of a group, which are one
@@ -46,6 +47,14 @@ double product_us(const Nodes *n, const ProductJoin *j);
 int product_launches(const ProductJoin *j);
 /* Finds the products of a traced kernel; n is 0 where there is none. Routes are not chosen. */
 void product_join(const Kernel *k, ProductJoin *out);
+/* By triangles of the graph: where the sums of a kernel with one product are needed, column beside row, and
+ * where its factors are not zero, k beside row and column beside k. */
+typedef struct {
+    Band sums, left, right;
+} ProductBands;
+ProductBands product_bands(const Kernel *k, const ProductJoin *j);
+/* The share of a product's terms that they leave, by the timed sizes. */
+double product_left(const Kernel *k, const ProductJoin *j);
 /* Appends the kernel that computes the products, by their route, and from them all of k. The products'
  * tensors lie in memory. */
 int product_write(const ProductJoin *j, Kernel *k, KernelText *t, Error *err);

@@ -8,6 +8,7 @@
 #include "base/part.h"
 #include "generate/convolve.h"
 #include "generate/product_text.h"
+#include "generate/triangle.h"
 
 EMBED(generate_product, "generate/product.cu")
 
@@ -101,15 +102,33 @@ void product_put_value(ProductWriter *w, const char *rows)
     buffer_puts(&w->body, "    };\n");
 }
 
+static void put_band(Buffer *to, Band b)
+{
+    buffer_printf(to, "{%lld, %lld}", (long long)b.least, (long long)b.most);
+}
+
+static void put_bands(ProductWriter *w)
+{
+    const ProductBands b = product_bands(w->k, w->join);
+    buffer_puts(&w->body, "    const Bands bands = {");
+    put_band(&w->body, b.sums);
+    buffer_puts(&w->body, ", ");
+    put_band(&w->body, b.left);
+    buffer_puts(&w->body, ", ");
+    put_band(&w->body, b.right);
+    buffer_puts(&w->body, "};\n");
+}
+
 static void put_halves(ProductWriter *w, const char *rows, const char *columns)
 {
     const MatrixProduct *m = w->m;
     const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype);
     put_split(w, "left_split", "left", PRODUCT_ROWS);
     put_split(w, "right_split", "right", PRODUCT_COLUMNS);
+    put_bands(w);
     buffer_printf(
         &w->body,
-        "    product<%d, %d>(left, right, left_split, right_split, blockIdx.x %% tiles,\n"
+        "    product<%d, %d>(left, right, left_split, right_split, bands, blockIdx.x %% tiles,\n"
         "        [&](long long row, long long column, float first, float second) {\n"
         "        if (row >= %s || column >= %s) return;\n"
         "        %s *at = %s + (batch * %s + row) * %s + column;\n"
@@ -473,8 +492,10 @@ static void put_half_body(ProductWriter *w)
     put_half_factor(w, "left", m, PRODUCT_A);
     put_half_factor(w, "right", m, PRODUCT_B);
     put_half_factor(w, "other", other, PRODUCT_B);
-    buffer_printf(&w->body, "    const HalfWork work = {%s, %s, %s, %s, %d};\n", n.rows, n.columns,
-                  product_size(w, m->count[PRODUCT_DEPTH]), n.batch, m->parts);
+    const Band sums = product_bands(w->k, w->join).sums;
+    buffer_printf(&w->body, "    const HalfWork work = {%s, %s, %s, %s, %d, %lld, %lld};\n", n.rows,
+                  n.columns, product_size(w, m->count[PRODUCT_DEPTH]), n.batch, m->parts,
+                  (long long)sums.least, (long long)sums.most);
     if (m->parts == 1) product_put_value(w, n.rows);
     buffer_printf(
         &w->body,

@@ -6,7 +6,8 @@
 
 /* Bits of KernelText.helpers. A half type's instruction has one for each number of columns. */
 enum {
-    HELP_CONVOLVE = 13,
+    HELP_SMALL = 12,
+    HELP_CONVOLVE,
     HELP_CONVOLVE_FOLDS,
     HELP_PACK_PLACES,
     HELP_FACTOR,

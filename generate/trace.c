@@ -492,6 +492,15 @@ static int body_to_store(const Nodes *n, int body, Size n_rows)
     return inner && node_count(x).at[0] <= HARDLY * inner ? body : -1;
 }
 
+/* 1: the rows are at most half of a fold's, whose others a kernel of its own would compute, too. */
+static int is_selection(const Kernel *k, const Node *f, unsigned rows)
+{
+    const Size all = node_count(f), own = product(&k->axes, rows);
+    for (int i = 0; i < SIZE_BINDINGS; i++)
+        if (2 * own.at[i] > all.at[i]) return 0;
+    return !f->parts && f->pair < 0;
+}
+
 static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
 {
     Node f = k->nodes->node[node];
@@ -499,14 +508,16 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     Index place = *at, to, part;
     Size n_rows = node_count(&f), all = node_count(&k->nodes->node[f.arg[0]]);
     if (f.parts) n_rows = size_over(n_rows, size_number(f.parts));
+    const int some = is_selection(k, &f, rows);
     if (*at->text || k->inside || is_bound(k, at) || (k->has_folds && rows != k->rows) ||
-        !size_same(product(&k->axes, rows), node_count(&f)))
+        (!some && !size_same(product(&k->axes, rows), node_count(&f))))
         return is_root(k, node) ? error_set(err, ERROR_UNSUPPORTED, "folds of different rows")
                                 : want(k, node);
     int inner = body_to_store(k->nodes, f.arg[0], n_rows);
     if (inner >= 0) return want(k, inner);
     int apart = lies_apart(k->nodes, &f);
     const Size columns = size_over(all, n_rows);
+    if (some) n_rows = product(&k->axes, rows);
     const int own = convolve_parts(k->nodes, node),
               parts = own ? own : choose_parts(k->nodes, node, n_rows, columns);
     if (own || parts > 1)

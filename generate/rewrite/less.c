@@ -1,6 +1,7 @@
 /* A task's graph with sums of products as products of sums. */
 #include "generate/rewrite/less.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,14 +24,22 @@ static int may_gain(const Task *t, Error *err)
     return found;
 }
 
+/* 1: the schedule does not undo the rewrite of a line. */
+static int is_chosen(Genes *genes, const Lines *l)
+{
+    char key[GRAPH_NAME];
+    snprintf(key, sizeof key, "%.44s", lines_name(l, l->graph->first[l->at]));
+    return genes_choose(genes, key, &(GenePoint){.gene = GENE_LESS, .by_default = 1, .most = 1});
+}
+
 /* Returns how many lines were replaced, or -1. */
-static int write_lines(Lines *l)
+static int write_lines(Lines *l, Genes *genes)
 {
     int found = 0;
     for (l->at = 0; l->at < l->graph->n_nodes; l->at++) {
         Summed s;
         int rc = 1;
-        if (graph_summed(l->bound, l->at, &s))
+        if (graph_summed(l->bound, l->at, &s) && is_chosen(genes, l))
             rc = (lines_is(l, s.product, "linear") || lines_is(l, s.product, "matmul") ||
                   lines_is(l, s.product, "mm"))
                      ? sums_of_product(l, &s)
@@ -65,7 +74,7 @@ static int read_lines(const Task *t, const Lines *l, Task **out, Error *err)
     return 0;
 }
 
-int rewrite_task(const Task *t, Task **out, Error *err)
+int rewrite_task(const Task *t, Genes *genes, Task **out, Error *err)
 {
     Lines l = {.task = t, .graph = t->graph, .err = err};
     *out = NULL;
@@ -77,7 +86,7 @@ int rewrite_task(const Task *t, Task **out, Error *err)
     }
     l.sizes = sizes;
     l.bound = sizes->bound[0];
-    int found = write_lines(&l), rc = found < 0 ? -1 : 0;
+    int found = write_lines(&l, genes), rc = found < 0 ? -1 : 0;
     if (found > 0) rc = read_lines(t, &l, out, err);
     lines_free(&l);
     size_close(sizes);
@@ -97,7 +106,7 @@ int generate_least(const Task *task, Genes *genes, Estimate *estimate, Generated
     Task *less;
     Error unused;
     const int points = genes ? genes->n : 0;
-    if (!rewrite_task(task, &less, &unused) && less) {
+    if (!rewrite_task(task, genes, &less, &unused) && less) {
         const int rc = generate_first(less, genes, estimate, out, &unused);
         rewrite_free(less);
         if (!rc && !out->why[0]) return 0;

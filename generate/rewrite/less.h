@@ -10,8 +10,8 @@
 int generate_least(const Task *task, Genes *genes, Estimate *estimate, Generated *out, Error *err);
 
 /* The task with such a graph, which rewrite_free frees; it shares all else with t, which outlives it. NULL:
- * nothing is to be had. UNSUPPORTED: as size_open. */
-int rewrite_task(const Task *t, Task **out, Error *err);
+ * nothing is to be had, or the schedule undoes it (genes may be NULL). UNSUPPORTED: as size_open. */
+int rewrite_task(const Task *t, Genes *genes, Task **out, Error *err);
 void rewrite_free(Task *t); /* NULL is allowed */
 
 #endif

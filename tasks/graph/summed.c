@@ -149,12 +149,94 @@ static int needless(const GraphBound *b, int node, int64_t terms, double *flops,
     return 0;
 }
 
+/* ---- triangles ---- */
+
+/* The columns from row + least to row + most. */
+typedef struct {
+    int64_t least, most;
+} Band;
+
+/* The elements that triu or tril leaves, by a node that is one of these. */
+static int band_of(const GraphBound *b, int node, Band *out)
+{
+    const GraphCall *c = node < 0 ? NULL : &b->calls[node];
+    const int upper = c && is_named(c, "triu");
+    if (!upper && !(c && is_named(c, "tril"))) return 0;
+    const int at = op_argument(c->call.op, "diagonal");
+    const int64_t diagonal = at >= 0 ? c->call.arg[at].integer[0] : 0;
+    *out = upper ? (Band){diagonal, INT64_MAX / 4} : (Band){-INT64_MAX / 4, diagonal};
+    return 1;
+}
+
+/* The triangle that alone is needed of a product's results. */
+static Band needed_band(const GraphBound *b, int node)
+{
+    Band own = {-INT64_MAX / 4, INT64_MAX / 4};
+    const int value = b->graph->first[node];
+    for (int i = 0; i < b->graph->n_nodes && uses(b, value) == 1; i++)
+        if (b->calls[i].live && b->calls[i].call.n_tensors == 1 && b->calls[i].in[0] == value)
+            band_of(b, i, &own);
+    return own;
+}
+
+/* The triangle outside of which a factor is zero. */
+static Band factor_band(const GraphBound *b, int value)
+{
+    Band own = {-INT64_MAX / 4, INT64_MAX / 4};
+    if (value >= b->graph->n_inputs) band_of(b, b->values[value].node, &own);
+    return own;
+}
+
+static int64_t clipped(int64_t x, int64_t least, int64_t most)
+{
+    return x < least ? least : x > most ? most : x;
+}
+
+/* The share of a matrix product's terms that triangles leave: counted at some rows and columns. */
+static double left_of_product(const GraphBound *b, int node)
+{
+    enum { PLACES = 64 };
+    static const char *const names[] = {"matmul", "mm", "bmm", NULL};
+    const GraphCall *c = &b->calls[node];
+    if (!is_one_of(c, names) || c->call.tensor[0].rank < 2 || c->call.tensor[1].rank < 2) return 1;
+    const OpTensor *x = &c->call.tensor[0], *y = &c->call.tensor[1];
+    const int64_t rows = x->size[x->rank - 2], depth = x->size[x->rank - 1],
+                  columns = y->size[y->rank - 1];
+    const Band sums = needed_band(b, node), left = factor_band(b, c->in[0]),
+               right = factor_band(b, c->in[1]);
+    double terms = 0;
+    for (int i = 0; i < PLACES * PLACES; i++) {
+        const int64_t row = (2 * (i / PLACES) + 1) * rows / (2 * PLACES),
+                      column = (2 * (i % PLACES) + 1) * columns / (2 * PLACES);
+        if (column - row < sums.least || column - row > sums.most) continue;
+        const int64_t low = row + left.least > column - right.most ? row + left.least
+                                                                   : column - right.most,
+                      high = row + left.most < column - right.least ? row + left.most
+                                                                    : column - right.least;
+        const int64_t from = clipped(low, 0, depth), to = clipped(high + 1, from, depth);
+        terms += (double)(to - from);
+    }
+    return depth > 0 ? terms / (double)depth / (PLACES * PLACES) : 1;
+}
+
+/* Takes the flops of terms that triangles leave out from a graph's. */
+static int take_triangles(const GraphBound *b, int node, double *flops, Error *err)
+{
+    const double left = left_of_product(b, node);
+    OpCost cost;
+    if (left == 1) return 0;
+    if (op_cost(&b->calls[node].call, &cost, err)) return -1;
+    *flops -= (1 - left) * cost.flops;
+    return 0;
+}
+
 int graph_least_cost(const GraphBound *b, OpCost *out, Error *err)
 {
     if (graph_cost(b, out, err)) return -1;
     for (int node = 0; node < b->graph->n_nodes; node++) {
         Summed s;
         double less = 0;
+        if (b->calls[node].live && take_triangles(b, node, &out->flops, err)) return -1;
         if (!graph_summed(b, node, &s)) continue;
         int rc =
             needless(b, s.product, s.terms, &less, err) || needless(b, node, s.terms, &less, err);

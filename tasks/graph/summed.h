@@ -21,7 +21,8 @@ typedef struct {
 /* 1: the node is such a sum; 0: it is not. */
 int graph_summed(const GraphBound *b, int node, Summed *out);
 
-/* As graph_cost, with the flops that are left of summed products. */
+/* As graph_cost, with the flops that are left of summed products, and of matrix products whose factors are
+ * triangles of the graph, or of which nothing but a triangle is read. */
 int graph_least_cost(const GraphBound *b, OpCost *out, Error *err);
 
 #endif

@@ -35,7 +35,17 @@ done <<'END'
 swiglu_bf16 //@ schedule g route=tensor tile=128 split=2
 bmm_bias_f16 //@ schedule h route=tensor stages=3
 up_gelu //@ schedule h route=tensor
+triangles //@ schedule h route=tensor
+masked_bf16 //@ schedule h route=tensor tile=128
+states //@ schedule h own=yes
 END
+"$BUILD/bin/quern-kernel" --task triangles --schedule '//@ schedule h route=tensor' >whole.cu
+for e in 's/{{-150, /{{50, /' 's/}, {-1073741824, 0}, /}, {-1073741824, -64}, /' \
+  's/{-3, 1073741824}}/{64, 1073741824}}/'; do
+  sed "$e" whole.cu >less.cu
+  ! cmp -s whole.cu less.cu && "$BUILD/bin/quern-eval" --task triangles --device sim:h100 less.cu >out 2>&1
+  [ $? = 1 ] && grep -q wrong out; ok $? "a triangle that is too small is wrong: $e"
+done
 unset QUERN_TASKS
 lines() { sed -n '/^\/\/@ schedule/p' "$1"; }
 has_all() { # SOURCE SCHEDULE: each gene of the schedule is in the source's lines

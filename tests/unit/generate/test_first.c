@@ -103,6 +103,58 @@ static void test_what_several_kernels_need_is_computed_once(void **state)
     }
 }
 
+/* Columns beside rows where sums are needed, by what a graph makes of a product h. */
+static void test_triangles_leave_sums_out(void **state)
+{
+    static const struct {
+        const char *lines[5], *bands;
+        int whole; /* the schedule undoes it */
+    } expected[] = {
+        {{"h = aten.mm(x, w)", "y = aten.triu(h)"}, "{{-1073741824, 1073741824}, ", 1},
+        {{"h = aten.mm(x, w)", "r = aten.relu(h)", "y = aten.triu(r, 1)"}, "{{1, 1073741824}, ", 0},
+        {{"h = aten.mm(x, w)", "l = aten.tril(h, 5)", "u = aten.triu(l, -3)", "y = aten.exp(u)"},
+         "{{-3, 5}, ",
+         0},
+        {{"h = aten.mm(x, w)", "o = aten.ones_like(h, dtype=torch.bool)", "t = aten.tril(o)",
+          "y = aten.where.self(t, h, x)"},
+         "{{-1073741824, 0}, ",
+         0},
+        {{"h = aten.mm(x, w)", "o = aten.ones_like(h, dtype=torch.bool)", "t = aten.tril(o)",
+          "q = aten.bitwise_not(t)", "y = aten.masked_fill.Scalar(h, q, -2.0)"},
+         "{{-1073741824, 0}, ",
+         0},
+        /* All elements are needed beside the triangle, or in the other order. */
+        {{"h = aten.mm(x, w)", "u = aten.triu(h)", "y = aten.add.Tensor(u, h)"},
+         "{{-1073741824, 1073741824}, ",
+         0},
+        {{"l = aten.tril(x)", "v = aten.triu(w, 2)", "t = aten.t(v)", "h = aten.mm(l, t)",
+          "y = aten.exp(h)"},
+         "{{-1073741824, 1073741824}, {-1073741824, 0}, {-1073741824, -2}}",
+         0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        Small s = {.axes = {{"n", NULL, 512}},
+                   .inputs = {tensor("x", DTYPE_F32, "n", "n"), tensor("w", DTYPE_F32, "n", "n")}};
+        int n = 0;
+        while (n < 5 && expected[i].lines[n]) n++;
+        small(&s, expected[i].lines, n, 1, 2);
+        Task *t = derived(&s.d);
+        Genes genes = {0};
+        Generated g;
+        Error err;
+        genes_give(&genes, "h", GENE_ROUTE, ROUTE_TENSOR);
+        if (expected[i].whole) genes_give(&genes, "h", GENE_LESS, 0);
+        if (generate_first(t, &genes, NULL, &g, &err)) fail_msg("%s", err.text);
+        const char *bands = strstr(g.source, "Bands bands = ");
+        if (!bands ||
+            strncmp(bands + strlen("Bands bands = "), expected[i].bands, strlen(expected[i].bands)))
+            fail_msg("%zu: %.90s", i, bands ? bands : "none");
+        free(g.source);
+        genes_free(&genes);
+        task_free(t);
+    }
+}
+
 static void test_a_task_without_a_graph_is_refused(void **state)
 {
     Generated g;
@@ -373,6 +425,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_graphs_become_few_kernels),
         cmocka_unit_test(test_what_several_kernels_need_is_computed_once),
+        cmocka_unit_test(test_triangles_leave_sums_out),
         cmocka_unit_test(test_a_task_without_a_graph_is_refused),
         cmocka_unit_test(test_axes_that_are_tied_are_no_numbers),
         cmocka_unit_test(test_the_last_row_has_an_expression),

@@ -100,8 +100,9 @@ static void expect_less(Several *s, const char *const *lines, double share)
 {
     Task *t = task_of(s, lines), *less;
     Error err;
+    Genes genes = {0};
     double bytes, least;
-    if (rewrite_task(t, &less, &err)) fail_msg("%s", err.text);
+    if (rewrite_task(t, NULL, &less, &err)) fail_msg("%s", err.text);
     assert_non_null(less);
     for (int i = 0; i < t->n_workloads; i++)
         if (t->workloads[i].role == ROLE_CHECK) compare_at(t, less, &t->workloads[i]);
@@ -111,6 +112,14 @@ static void expect_less(Several *s, const char *const *lines, double share)
     assert_int_equal(task_least_cost(t, task_workload(t, ROLE_TIME), &bytes, &least, NULL), 0);
     if (least > flops_of(less)) fail_msg("%g flops at least, %g", least, flops_of(less));
     rewrite_free(less);
+    /* A schedule undoes each of them. */
+    rewrite_task(t, &genes, &less, &err);
+    rewrite_free(less);
+    assert_true(genes.n > 0);
+    for (int i = 0; i < genes.n; i++) genes_give(&genes, genes.point[i].of, GENE_LESS, 0);
+    assert_int_equal(rewrite_task(t, &genes, &less, &err), 0);
+    assert_null(less);
+    genes_free(&genes);
     task_free(t);
 }
 
@@ -162,11 +171,42 @@ static void test_sums_of_places_are_sums_over_taps(void **state)
     expect_less(&s, lines, 0.5);
 }
 
+/* The least flops of a product of n x n matrices, in n * n * n. */
+static void expect_least(const char *const *lines, double share)
+{
+    Several s = {.axes = {{"n", NULL, 256}},
+                 .in = {{.name = "x", .shape = {"n", "n"}}, {.name = "w", .shape = {"n", "n"}}},
+                 .out = {{.name = "y"}}};
+    Task *t = task_of(&s, lines);
+    double bytes, flops;
+    const double cube = 256. * 256 * 256;
+    assert_int_equal(task_least_cost(t, task_workload(t, ROLE_TIME), &bytes, &flops, NULL), 0);
+    if (fabs(flops / cube - share) > 0.05)
+        fail_msg("%g flops of %g, expected %g", flops, cube, share);
+    task_free(t);
+}
+
+static void test_triangles_cost_what_they_leave(void **state)
+{
+    static const char *const upper[] = {"h = aten.mm(x, w)", "y = aten.triu(h)", NULL},
+                             *const all[] = {"a = aten.tril(x)", "b = aten.tril(w)",
+                                             "h = aten.mm(a, b)", "y = aten.tril(h)", NULL},
+                             *const none[] = {"a = aten.tril(x)", "b = aten.triu(w, 1)",
+                                              "h = aten.mm(a, b)", "y = aten.relu(h)", NULL},
+                             *const read[] = {"h = aten.mm(x, w)", "u = aten.triu(h)",
+                                              "y = aten.add.Tensor(u, h)", NULL};
+    (void)state;
+    expect_least(upper, 1);
+    expect_least(all, 1. / 3);
+    expect_least(none, 2. / 3);
+    expect_least(read, 2);
+}
+
 static void expect_none(Several *s, const char *const *lines)
 {
     Task *t = task_of(s, lines), *less;
     Error err;
-    assert_int_equal(rewrite_task(t, &less, &err), 0);
+    assert_int_equal(rewrite_task(t, NULL, &less, &err), 0);
     assert_null(less);
     task_free(t);
 }
@@ -228,6 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_of_columns_are_products_with_summed_weights),
         cmocka_unit_test(test_sums_of_places_are_sums_over_taps),
+        cmocka_unit_test(test_triangles_cost_what_they_leave),
         cmocka_unit_test(test_other_sums_stay),
         cmocka_unit_test(test_first_kernels_have_no_products),
     };
