@@ -1,5 +1,4 @@
-/* Tasks derived from graphs: their references agree with those written by hand, tolerances hold a running
- * sum and half precision, and constraints hold. */
+/* Tasks derived from graphs: tolerances hold a running sum and half precision, and constraints hold. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,90 +11,10 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "tasks/derive/draft_file.h"
 #include "tasks/derive/honest.h"
 #include "tasks/derive/sizes.h"
 #include "tasks/task_graph.h"
-#include "tests/fixture_path.h"
 #include "tests/small_draft.h"
-
-static const char *const names[] = {"attention",        "conv3d_norm_min_clamp",
-                                    "diag_matmul",      "gelu",
-                                    "layernorm",        "matmul",
-                                    "matmul_bias_relu", "relu",
-                                    "residual_rmsnorm", "row_sum",
-                                    "softmax",          "transpose"};
-
-/* ---- the twelve tasks ---- */
-
-static double **arrays(const Task *t, const Workload *w, const TaskTensor *x, int n, size_t *count)
-{
-    double **out = memory_array((size_t)n, sizeof *out);
-    for (int i = 0; i < n; i++) {
-        assert_int_equal(task_elements(t, w, &x[i], &count[i], NULL), 0);
-        out[i] = memory_array(count[i], sizeof(double));
-    }
-    return out;
-}
-
-static void release(double **list, int n)
-{
-    for (int i = 0; i < n; i++) free(list[i]);
-    free(list);
-}
-
-static void same_results(Task *graph, Task *hand, const Workload *w)
-{
-    size_t in_n[8], out_n[1];
-    Error err;
-    double **in = arrays(graph, w, graph->inputs, graph->n_inputs, in_n),
-           **a = arrays(graph, w, graph->outputs, 1, out_n),
-           **b = arrays(hand, w, hand->outputs, 1, out_n);
-    for (int i = 0; i < graph->n_inputs; i++) {
-        float *raw = memory_array(in_n[i], sizeof *raw);
-        assert_int_equal(task_draw(&(TaskCase){graph, w, VARIANT_DRAWN, 3, 1}, i, raw, &err), 0);
-        dtype_to_double(DTYPE_F32, raw, in[i], in_n[i]);
-        free(raw);
-    }
-    if (task_reference(graph, w, (const double *const *)in, a, &err) ||
-        task_reference(hand, w, (const double *const *)in, b, &err))
-        fail_msg("%s", err.text);
-    for (size_t i = 0; i < out_n[0]; i++)
-        if (!(fabs(a[0][i] - b[0][i]) <= 1e-11 * (1 + fabs(b[0][i]))))
-            fail_msg("%s: element %zu is %.17g, by hand %.17g", hand->name, i, a[0][i], b[0][i]);
-    release(in, graph->n_inputs);
-    release(a, 1);
-    release(b, 1);
-}
-
-static void test_references_agree(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char path[256];
-        DraftFile f;
-        Error err;
-        Task *hand;
-        snprintf(path, sizeof path, "tests/fixtures/graphs/%s.json", names[i]);
-        if (draft_file_read(fixture_path(path), &f, &err)) fail_msg("%s", err.text);
-        snprintf(path, sizeof path, "tasks/%s", names[i]);
-        if (task_load(fixture_path(path), &hand, &err)) fail_msg("%s", err.text);
-        Task *graph = derived(&f.draft);
-        assert_int_equal(graph->n_inputs, hand->n_inputs);
-        assert_int_equal(graph->n_axes, hand->n_axes);
-        for (int a = 0; a < hand->n_axes; a++)
-            assert_string_equal(graph->axis_name[a], hand->axis_name[a]);
-        for (int w = 0; w < graph->n_workloads; w++)
-            if (graph->workloads[w].role == ROLE_CHECK)
-                same_results(graph, hand, &graph->workloads[w]);
-        for (int w = 0; w < hand->n_workloads; w++)
-            if (hand->workloads[w].role == ROLE_CHECK)
-                same_results(graph, hand, &hand->workloads[w]);
-        task_free(graph);
-        task_free(hand);
-        draft_file_release(&f);
-    }
-}
 
 /* ---- small drafts ---- */
 
@@ -222,7 +141,7 @@ static void test_running_sums(void **state)
     (void)state;
     static const char *const lines[] = {"y = aten.sum.dim_IntList(x, [1])"};
     for (int positive = 0; positive < 2; positive++) {
-        Small s = {.axes = {{"rows", NULL, 4096}, {"cols", NULL, 16384}},
+        Small s = {.axes = {{"rows", NULL, 1024}, {"cols", NULL, 16384}},
                    .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
         small(&s, lines, 1, 2, 1);
         s.inputs[0].has_draw = 1, s.inputs[0].draw = positive ? DRAW_POSITIVE : DRAW_NORMAL;
@@ -509,7 +428,7 @@ static void test_lengths(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *lines[] = {"r = aten.arange(n)", "u = aten.unsqueeze(l, 1)", NULL, NULL, NULL};
-        Small s = {.axes = {{"m", NULL, 256}, {"n", NULL, 512}},
+        Small s = {.axes = {{"m", NULL, 32}, {"n", NULL, 64}},
                    .inputs = {tensor("x", DTYPE_F32, "m", "n"), tensor("l", DTYPE_I64, "m", NULL)}};
         memcpy(lines + 2, cases[i].lines, sizeof cases[i].lines);
         small(&s, lines, 2 + cases[i].n, 2, 2);
@@ -524,8 +443,7 @@ static void test_lengths(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_references_agree),
-                                       cmocka_unit_test(test_half_types),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_half_types),
                                        cmocka_unit_test(test_running_sums),
                                        cmocka_unit_test(test_long_sums),
                                        cmocka_unit_test(test_special),
