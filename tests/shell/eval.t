@@ -48,12 +48,12 @@ is "no such task: usage" "$? $(grep -c 'no task "nope" in .*; .quern task list. 
 is "a task's name that is misspelt is answered by the one that is meant" \
     "$? $(grep -c 'no task "sofmax" in .*; did you mean softmax?' "$tmp/err")" "2 1"
 set=$tmp/composed.cu
-"$BIN/quern-kernel" --task clamp_colsum >"$set" &&
-    [ "$("$BIN/quern-kernel" --task composed/clamp_colsum/ | cksum)" = "$(cksum <"$set")" ]
+"$BIN/quern-kernel" --task linear_silu_rowmul >"$set" &&
+    [ "$("$BIN/quern-kernel" --task composed/linear_silu_rowmul/ | cksum)" = "$(cksum <"$set")" ]
 ok $? "a task of a set is found by its folder"
 is "a task of a set is found by its name" \
-    "$("$BIN/quern-eval" --task composed/clamp_colsum --json "$set" | cksum)" \
-    "$("$BIN/quern-eval" --task clamp_colsum --json "$set" | cksum)"
+    "$("$BIN/quern-eval" --task composed/linear_silu_rowmul --json "$set" | cksum)" \
+    "$("$BIN/quern-eval" --task linear_silu_rowmul --json "$set" | cksum)"
 is "a task's folder at the root is found" \
     "$("$BIN/quern-eval" --task ./relu --json $ok 2>&1 |
     grep -c 'no task') $("$BIN/quern-eval" --task relu/ --json $ok | cksum)" "1 $(cksum <"$tmp/a")"

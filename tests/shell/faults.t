@@ -96,7 +96,7 @@ if command -v python3 >/dev/null; then
   [ $s = 0 ] &&
     awk -F'\t' '$1 == "crl" && $2 == "train" { exit !($4 == 2 && $5 > 0) }' "$(dir endpoint)/report.tsv"
   ok $? 'POLICY=openai: 429, 500, half a JSON and nothing for each prompt, and the run ends in its report'
-  crl teacher TASKS=relu TEACHERS=openai:fake COLLECT='--trials 24 --keep 2' ROUNDS=1; s=$?
+  crl teacher TASKS=relu TEACHERS=openai:fake COLLECT='--trials 24 --keep 2' SELFSUP_ROUNDS=0 ROUNDS=0; s=$?
   [ $s = 0 ]; ok $? 'TEACHERS=openai likewise'
   ! grep -rlF sk-secret "$(dir endpoint)" "$(dir teacher)" "$tmp/out"; ok $? 'the key is nowhere'
   kill $server; wait $server 2>/dev/null
@@ -120,7 +120,7 @@ digests hidden >"$tmp/again"
 ok $? 'a run keeps the seed that was drawn, and its digests'
 
 # ---- a model directory that an earlier run made ----
-crl native POLICY=native:"$(dir calm)/sft/model" STYLE=brief; s=$?
+crl native POLICY=native:"$(dir calm)/sft/model" STYLE=brief ROUNDS=0; s=$?
 [ $s = 0 ] && [ -s "$(dir native)/report.html" ]; ok $? 'POLICY=native with the model of another run'
 
 # ---- tasks that were added: one of operators that the generator knows, one of none ----

@@ -145,10 +145,10 @@ crl calm ROUNDS=3; s=$?
 [ $s = 0 ] && [ -s "$(dir calm)/crl/3/model/manifest.qa" ]; ok $? 'ROUNDS=3 after 2 makes one round more'
 runs_only 'runs round 3 and the report' 'crl-3-.*' "${again[@]}"
 crl calm; runs_only 'and back at ROUNDS=2, the report alone' "${again[@]}"
-crl calm CRL='--epochs 1 --batch 8 --lr 1e-4'; s=$?
-[ $s = 0 ]; runs_only 'a changed setting of stage 3 reruns from there' 'crl-[12]-.*' "${again[@]}"
+crl calm ROUNDS=1 CRL='--epochs 1 --batch 8 --lr 1e-4'; s=$?
+[ $s = 0 ]; runs_only 'a changed setting of stage 3 reruns from there' 'crl-1-.*' "${again[@]}"
 crl calm; digests calm | grep -v crl/3 >"$tmp/back"
-diff "$tmp/calm" "$tmp/back"; ok $? 'ROUNDS=2 after 3 goes back to the same digests'
+diff "$tmp/calm" "$tmp/back"; ok $? 'the settings of before go back to the same digests'
 rm "$(dir calm)/sft/dataset.qa"
 crl calm -q; [ $? = 1 ]; ok $? 'one artifact deleted: make -q says that there is something to do'
 crl calm -n; grep -q 'quern-filter' "$tmp/out" && ! grep -q quern-collect "$tmp/out" &&

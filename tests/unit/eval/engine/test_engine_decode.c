@@ -309,7 +309,7 @@ enum { DRAWS = 24, CHUNK = 4096 /* of draw.cu */ };
  * chunk, and others. Rows of the same logits cost the same sums again, so a wide vocabulary has few. */
 static int choose_u(const DrawRows *law, const double *p, double u[DRAWS])
 {
-    int n = 0, rows = law->vocab > CHUNK ? DRAWS / 3 : DRAWS;
+    int n = 0, rows = law->vocab >= CHUNK ? DRAWS / 3 : DRAWS;
     double before = 0;
     u[n++] = 0, u[n++] = 1 - 0x1p-53;
     for (int i = 0; i < law->vocab && n + 2 <= rows; i++) {

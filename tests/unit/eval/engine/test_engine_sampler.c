@@ -147,8 +147,8 @@ static void only_prompt_and_seed(void **state)
     int before = fake.launches;
     sample_all(m, &a, 9, 0, &one);
     int launches = fake.launches - before;
-    static const int batches[] = {2, 1, 4, 12};
-    for (int i = 0; i < (SANITIZED ? 1 : 4); i++) {
+    static const int batches[] = {1, 4, 12};
+    for (int i = 0; i < (SANITIZED ? 1 : 3); i++) {
         fake.graphs = 0;
         sample_all(m, &a, batches[i], 0, &other);
         assert_memory_equal(&one, &other, sizeof one);
@@ -188,13 +188,13 @@ static int rows_together(Decoder *d, const DecoderPlan *plan)
  * what it leaves, and the longest prompt with which all rows fit. */
 static void taken_as_planned(void **state)
 {
-    enum { ROWS = 3, PAGES = 12 };
+    enum { ROWS = 3, PAGES = 6 };
     static const LoraOptions adapter = {
         .rank = 3, .alpha = 5, .targets = LORA_ALL & ~LORA_K, .seed = 4};
     (void)state;
-    for (int i = 0; i < 4; i++) {
-        const char *type = i % 2 ? "qwen3" : "qwen2";
-        const LoraOptions *lora = i > 1 ? &adapter : NULL;
+    for (int i = 0; i < 2; i++) {
+        const char *type = i ? "qwen3" : "qwen2";
+        const LoraOptions *lora = i ? &adapter : NULL;
         ModelConfig c = shape(type);
         SamplingPlan p;
         Error err;
