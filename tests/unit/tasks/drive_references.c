@@ -63,7 +63,8 @@ static int same_axes(const Task *graph, const Task *hand)
 /* Returns whether the task agrees, at the workloads of both. */
 static int agrees(const char *folder, const char *name)
 {
-    char *derived = memory_printf("%s/%s", folder, name), *by_hand = memory_printf("tasks/%s", name);
+    char *derived = memory_printf("%s/%s", folder, name),
+         *by_hand = memory_printf("tasks/%s", name);
     Task *graph, *hand;
     Error err;
     if (task_load(derived, &graph, &err) || task_load(by_hand, &hand, &err)) log_die(&err);

@@ -443,23 +443,16 @@ static void test_lengths(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_half_types),
-                                       cmocka_unit_test(test_running_sums),
-                                       cmocka_unit_test(test_long_sums),
-                                       cmocka_unit_test(test_special),
-                                       cmocka_unit_test(test_walks),
-                                       cmocka_unit_test(test_heavy_tail),
-                                       cmocka_unit_test(test_hidden),
-                                       cmocka_unit_test(test_needles_of_other_seeds),
-                                       cmocka_unit_test(test_calm),
-                                       cmocka_unit_test(test_running_product),
-                                       cmocka_unit_test(test_constraints),
-                                       cmocka_unit_test(test_scaled),
-                                       cmocka_unit_test(test_slots),
-                                       cmocka_unit_test(test_expression),
-                                       cmocka_unit_test(test_draws),
-                                       cmocka_unit_test(test_lengths),
-                                       cmocka_unit_test(test_rerun)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_half_types),  cmocka_unit_test(test_running_sums),
+        cmocka_unit_test(test_long_sums),   cmocka_unit_test(test_special),
+        cmocka_unit_test(test_walks),       cmocka_unit_test(test_heavy_tail),
+        cmocka_unit_test(test_hidden),      cmocka_unit_test(test_needles_of_other_seeds),
+        cmocka_unit_test(test_calm),        cmocka_unit_test(test_running_product),
+        cmocka_unit_test(test_constraints), cmocka_unit_test(test_scaled),
+        cmocka_unit_test(test_slots),       cmocka_unit_test(test_expression),
+        cmocka_unit_test(test_draws),       cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_rerun)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
