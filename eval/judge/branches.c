@@ -95,7 +95,8 @@ static int is_taken(void *branch, const Workload *w)
     return launches_at(b->j, w, b->step);
 }
 
-int branches_begins(const Judgement *j, const PlanStep *s)
+/* Does a step have another condition than the one before it? */
+static int branches_begins(const Judgement *j, const PlanStep *s)
 {
     return s == j->candidate.plan.steps || s->loops || s[-1].loops || s[-1].branch != s->branch;
 }

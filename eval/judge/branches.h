@@ -14,9 +14,6 @@ int branches_small(Judgement *j);
  * another. */
 int branches_checked(const Judgement *j, const PlanStep *s);
 
-/* Does a step have another condition than the one before it? */
-int branches_begins(const Judgement *j, const PlanStep *s);
-
 /* Sizes at which a step launches that no check workload of the task launches. *out is NULL for another step,
  * and for one that has the condition of the step before. Returns 0, or 1 with PLAN_ERROR: none are small
  * enough. */

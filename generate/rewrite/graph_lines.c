@@ -89,17 +89,6 @@ int lines_is(const Lines *l, int line, const char *name)
     return !strncmp(own, name, n) && own[n] == '.';
 }
 
-int lines_uses(const Lines *l, int value)
-{
-    int n = 0;
-    for (int line = 0; line < l->graph->n_nodes; line++) {
-        const GraphCall *c = &l->bound->calls[line];
-        for (int i = 0; i < c->call.n_tensors; i++) n += c->in[i] == value;
-    }
-    for (int i = 0; i < l->graph->n_outputs; i++) n += l->graph->output[i] == value;
-    return n;
-}
-
 int lines_numbers(const Lines *l, int line, const char *argument, int n, int64_t *out)
 {
     const int arg = op_argument(l->graph->line[line].op, argument);

@@ -32,8 +32,6 @@ const char *lines_name(const Lines *l, int value);
 
 /* 1: the operator of a line has the name, whatever its overload: "mul" of aten.mul.Tensor. */
 int lines_is(const Lines *l, int line, const char *name);
-/* How many lines and outputs read a value. */
-int lines_uses(const Lines *l, int value);
 /* The numbers of an argument, the last one for all that are missing: equal at all bindings, or -1. */
 int lines_numbers(const Lines *l, int line, const char *argument, int n, int64_t *out);
 

@@ -139,10 +139,3 @@ void originals_sort(Originals *o)
     }
     o->n = n;
 }
-
-void originals_release(Originals *o)
-{
-    for (int i = 0; i < o->n; i++) release_one(&o->at[i]);
-    free(o->at);
-    memset(o, 0, sizeof *o);
-}

@@ -26,6 +26,5 @@ int originals_own(Originals *o, Error *err);
 int originals_teacher(Originals *o, const TaskSet *tasks, int kernels, Error *err);
 /* Sort by task, then by digest, and drop what is there twice. */
 void originals_sort(Originals *o);
-void originals_release(Originals *o);
 
 #endif

@@ -143,7 +143,13 @@ const SettingSpec setting_table[SETTING_COUNT] = {
 const char *const stamp_names[STAMP_COUNT] = {"collect", "device", "sft",
                                               "selfsup", "crl",    "report"};
 
-const VariableSpec environment_table[] = {
+/* A variable of the environment, or of the build on Make's command line. */
+typedef struct {
+    const char *name, *user, *help; /* user: who needs it */
+} VariableSpec;
+
+/* A NULL name ends each table. */
+static const VariableSpec environment_table[] = {
     {"QUERN_REDIS", "engineer", "the queue: unix:PATH, redis://HOST:PORT; unset: a private one"},
     {"QUERN_KEY", "engineer", "a secret of 16 bytes or more that seals jobs and verdicts"},
     {"QUERN_QUEUE", "engineer",
@@ -171,7 +177,7 @@ const VariableSpec environment_table[] = {
     {"CUDA_VISIBLE_DEVICES", "engineer", "the GPUs that Quern may use"},
     {NULL, NULL, NULL}};
 
-const VariableSpec build_table[] = {
+static const VariableSpec build_table[] = {
     {"BUILD", "developer", "folder that is built into; default: build"},
     {"CC", "packager", "the compiler; default: gcc"},
     {"OPT", "packager", "its flags for speed"},

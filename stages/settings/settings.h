@@ -107,12 +107,6 @@ typedef struct {
 extern const SettingSpec setting_table[SETTING_COUNT];
 extern const char *const stamp_names[STAMP_COUNT];
 
-/* A variable of the environment, or of the build on Make's command line. */
-typedef struct {
-    const char *name, *user, *help; /* user: who needs it */
-} VariableSpec;
-extern const VariableSpec environment_table[], build_table[]; /* a NULL name ends each */
-
 /* SETTING_COUNT when there is no such setting, or it is derived. */
 SettingId setting_find(const char *name, size_t len);
 /* A name that may stand on Make's command line without being a setting. */

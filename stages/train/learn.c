@@ -255,14 +255,21 @@ static int check_output(const LearnOptions *o, Error *err)
     return rc;
 }
 
-int learn_begin(const LearnOptions *o, Error *err)
+/* Begins a round, before the examples are made. Returns 0 when output already holds this work, 1
+ * when it must be done (one process per GPU then runs), -1 on an error. */
+static int begin(const LearnOptions *o, Error *err)
 {
     if (manifest_same(o->output, o->spec)) return 0;
     if (check_output(o, err)) return -1;
     return !o->engine->trainer && engine_start(o->engine, err) ? -1 : 1;
 }
 
-int learn_run(const LearnOptions *o, Example *ex, long n, Error *err)
+/* Trains base (or start) on the examples and writes output. Without examples the weights are
+ * written unchanged, and a warning says so. When the loss has a ratio, missing log-probabilities
+ * before the update are computed. When the loss has a correction, all of them are computed, and the
+ * ones as sampled become sampler_logp. With several GPUs every process calls it, and only the first
+ * returns. */
+static int train(const LearnOptions *o, Example *ex, long n, Error *err)
 {
     if (o->engine->trainer) return train_outside(o, ex, n, err);
     if (o->reference && n && reference_logprobs(o, ex, n, err)) return -1;
@@ -280,9 +287,9 @@ static int run(const LearnProgram *p, LearnOptions *l, ArtifactSpec *spec, Error
     if (p->engine->plan)
         return engine_plan(p->engine, l->base, p->small, !loss_needs_logp(&l->training.loss), err);
     if (p->inputs(p->stage, spec, err)) return -1;
-    int rc = learn_begin(l, err);
+    int rc = begin(l, err);
     if (rc != 1) return rc;
-    rc = -(p->examples(p->stage, l, &ex, &n, err) || learn_run(l, ex, n, err));
+    rc = -(p->examples(p->stage, l, &ex, &n, err) || train(l, ex, n, err));
     examples_free(ex, n);
     return rc;
 }

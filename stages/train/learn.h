@@ -22,7 +22,7 @@ int learn_tokenizer(const SampleSet *s, const char *base, Policy *tokenizer, con
 typedef struct {
     const char *stage;         /* "sft", "selfsup", "crl" */
     const char *base, *output; /* model directories; base NULL: start from the next field */
-    Policy *start;             /* a new policy, which learn_run releases; or NULL */
+    Policy *start;             /* a new policy, which the training releases; or NULL */
     const ArtifactSpec *spec;
     TrainingOptions training; /* checkpoint and spec are filled in */
     const char *reference;    /* model for the KL term, or NULL */
@@ -34,15 +34,6 @@ typedef struct {
  * (stages/data/history.h). */
 int learn_inputs(const char *samples, const char *verdicts, const char *base, const char *history,
                  ArtifactSpec *out, Error *err);
-/* Begins a round, before the examples are made. Returns 0 when output already holds this work, 1
- * when it must be done (one process per GPU then runs), -1 on an error. */
-int learn_begin(const LearnOptions *o, Error *err);
-/* Trains base (or start) on the examples and writes output. Without examples the weights are
- * written unchanged, and a warning says so. When the loss has a ratio, missing log-probabilities
- * before the update are computed. When the loss has a correction, all of them are computed, and the
- * ones as sampled become sampler_logp. With several GPUs every process calls it, and only the first
- * returns. */
-int learn_run(const LearnOptions *o, Example *ex, long n, Error *err);
 
 /* ---- the common part of the programs of the three training stages: what follows when the flags are
  * parsed and the stage's own combinations of flags are checked ---- */
