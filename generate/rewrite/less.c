@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "generate/rewrite/summed_text.h"
+#include "tasks/graph/settled.h"
 
 /* 1: the graph has such a sum at its timed sizes. */
 static int may_gain(const Task *t, Error *err)
@@ -18,7 +19,8 @@ static int may_gain(const Task *t, Error *err)
     if (size_derivation(t, 1, &own, err)) return 0;
     const Sizes sizes = derivation_own(&own);
     if (!derivation_bind(&own, &sizes, &b, err))
-        for (int i = 0; i < b->graph->n_nodes && !found; i++) found = graph_summed(b, i, &s);
+        for (int i = 0; i < b->graph->n_nodes && !found; i++)
+            found = graph_summed(b, i, &s) || graph_settled(b, i) >= 0;
     graph_bound_free(b);
     derivation_release(&own);
     return found;
@@ -32,6 +34,15 @@ static int is_chosen(Genes *genes, const Lines *l)
     return genes_choose(genes, key, &(GenePoint){.gene = GENE_LESS, .by_default = 1, .most = 1});
 }
 
+/* The argument that a choice is at all bindings; -1: it is none. */
+static int settled(const Lines *l)
+{
+    const int at = graph_settled(l->bound, l->at);
+    for (int k = 1; k < SIZE_BINDINGS; k++)
+        if (graph_settled(l->sizes->bound[k], l->at) != at) return -1;
+    return at;
+}
+
 /* Returns how many lines were replaced, or -1. */
 static int write_lines(Lines *l, Genes *genes)
 {
@@ -39,6 +50,13 @@ static int write_lines(Lines *l, Genes *genes)
     for (l->at = 0; l->at < l->graph->n_nodes; l->at++) {
         Summed s;
         int rc = 1;
+        const int chosen = settled(l);
+        if (chosen >= 0 && is_chosen(genes, l)) {
+            lines_end(l, "aten.clone.default(%s)",
+                      lines_name(l, l->bound->calls[l->at].in[chosen]));
+            found++;
+            continue;
+        }
         if (graph_summed(l->bound, l->at, &s) && is_chosen(genes, l))
             rc = (lines_is(l, s.product, "linear") || lines_is(l, s.product, "matmul") ||
                   lines_is(l, s.product, "mm"))

@@ -1,9 +1,13 @@
 /* Which sums of products are products of sums, and what this leaves of a graph's work. */
 #include "tasks/graph/summed.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #include "ops/op_reduction.h"
+#include "tasks/graph/settled.h"
 
 static int is_named(const GraphCall *c, const char *name)
 {
@@ -230,9 +234,38 @@ static int take_triangles(const GraphBound *b, int node, double *flops, Error *e
     return 0;
 }
 
+/* Takes what no output needs from a graph's cost: flops, and the inputs that nothing else reads. */
+static int take_settled(const GraphBound *b, OpCost *out, Error *err)
+{
+    int rc = 0, any = 0;
+    for (int node = 0; node < b->graph->n_nodes; node++) any |= graph_settled(b, node) >= 0;
+    if (!any) return 0;
+    unsigned char *needed = graph_needed(b),
+                  *read = memory_array((size_t)b->graph->n_values + 1, 1);
+    for (int node = 0; node < b->graph->n_nodes && !rc; node++) {
+        const GraphCall *c = &b->calls[node];
+        const int only = graph_settled(b, node);
+        OpCost cost;
+        for (int i = 0; i < c->call.n_tensors && needed[node]; i++)
+            if (only < 0 || i == only) read[b->values[c->in[i]].base] = 1;
+        if ((needed[node] && only < 0) || !c->live || c->view || c->call.op->flags & OP_CONSTANT ||
+            !b->values[b->graph->first[node]].varies)
+            continue;
+        rc = op_cost(&c->call, &cost, err);
+        if (!rc) out->flops -= cost.flops;
+    }
+    for (int i = 0; i < b->graph->n_inputs && !rc; i++)
+        if (b->values[i].live && !read[i])
+            out->bytes -=
+                (double)b->values[i].extent * (double)dtype_size(b->values[i].tensor.dtype);
+    free(needed);
+    free(read);
+    return rc;
+}
+
 int graph_least_cost(const GraphBound *b, OpCost *out, Error *err)
 {
-    if (graph_cost(b, out, err)) return -1;
+    if (graph_cost(b, out, err) || take_settled(b, out, err)) return -1;
     for (int node = 0; node < b->graph->n_nodes; node++) {
         Summed s;
         double less = 0;

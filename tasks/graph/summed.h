@@ -22,7 +22,8 @@ typedef struct {
 int graph_summed(const GraphBound *b, int node, Summed *out);
 
 /* As graph_cost, with the flops that are left of summed products, and of matrix products whose factors are
- * triangles of the graph, or of which nothing but a triangle is read. */
+ * triangles of the graph, or of which nothing but a triangle is read, and without what
+ * no settled choice (settled.h) needs. */
 int graph_least_cost(const GraphBound *b, OpCost *out, Error *err);
 
 #endif

@@ -186,6 +186,47 @@ static void expect_least(const char *const *lines, double share)
     task_free(t);
 }
 
+static void expect_none(Several *s, const char *const *lines)
+{
+    Task *t = task_of(s, lines), *less;
+    Error err;
+    assert_int_equal(rewrite_task(t, NULL, &less, &err), 0);
+    assert_null(less);
+    task_free(t);
+}
+
+/* The product and its factor are not needed, whatever they are. */
+static void test_constants_choose(void **state)
+{
+    static const char *const lines[] = {"h = aten.linear(x, w)",
+                                        "o = aten.ones_like(h, dtype=torch.bool)",
+                                        "q = aten.logical_not(o)",
+                                        "r = aten.exp(x)",
+                                        "p = aten.where.self(q, h, r)",
+                                        "y = aten.masked_fill.Scalar(p, q, 3.0)",
+                                        "z = aten.where.self(o, x, r)",
+                                        NULL},
+                             *const varies[] = {"h = aten.linear(x, w)", "o = aten.gt.Scalar(h, 0)",
+                                                "y = aten.where.self(o, h, x)", NULL},
+                             *const written[] = {"o = aten.ones_like(x, dtype=torch.bool)",
+                                                 "q = aten.select.int(o, 0, 0)",
+                                                 "r = aten.zero_(q)",
+                                                 "s = aten.linear(x, w)",
+                                                 "y = aten.where.self(o, s, x)",
+                                                 NULL};
+    Several s = {.axes = {{"n", NULL, 256}},
+                 .in = {{.name = "x", .shape = {"n", "n"}}, {.name = "w", .shape = {"n", "n"}}},
+                 .out = {{.name = "y"}, {.name = "z"}}};
+    Several t = {.axes = {{"n", NULL, 256}},
+                 .in = {{.name = "x", .shape = {"n", "n"}}, {.name = "w", .shape = {"n", "n"}}},
+                 .out = {{.name = "y"}}};
+    Several u = t;
+    (void)state;
+    expect_less(&s, lines, 0.1);
+    expect_none(&t, varies);
+    expect_none(&u, written);
+}
+
 static void test_triangles_cost_what_they_leave(void **state)
 {
     static const char *const upper[] = {"h = aten.mm(x, w)", "y = aten.triu(h)", NULL},
@@ -200,15 +241,6 @@ static void test_triangles_cost_what_they_leave(void **state)
     expect_least(all, 1. / 3);
     expect_least(none, 2. / 3);
     expect_least(read, 2);
-}
-
-static void expect_none(Several *s, const char *const *lines)
-{
-    Task *t = task_of(s, lines), *less;
-    Error err;
-    assert_int_equal(rewrite_task(t, NULL, &less, &err), 0);
-    assert_null(less);
-    task_free(t);
 }
 
 /* What is read elsewhere has to be computed; a maximum is no sum, a stride leaves elements out, and a
@@ -268,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_of_columns_are_products_with_summed_weights),
         cmocka_unit_test(test_sums_of_places_are_sums_over_taps),
+        cmocka_unit_test(test_constants_choose),
         cmocka_unit_test(test_triangles_cost_what_they_leave),
         cmocka_unit_test(test_other_sums_stay),
         cmocka_unit_test(test_first_kernels_have_no_products),
