@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/sim/memory/block_waits.h"
+#include "eval/sim/sample_order.h"
 #include "eval/sim/time/extrapolate.h"
 
 enum { WARP = 32, SECTOR = 32, FARTHEST = 12 /* doublings of a distance in blocks */ };
@@ -200,6 +201,7 @@ void sample_begin(Sample *s, const SampleOf *of)
     s->exec = of->exec;
     s->in_order = of->in_order;
     s->must = of->must;
+    s->vain = of->vain;
     s->done = memory_array(SAMPLE_BLOCKS, sizeof *s->done);
     s->delays = memory_array(s->in_order ? (size_t)s->blocks : 1, sizeof *s->delays);
     s->mem = of->mem;
@@ -559,56 +561,9 @@ static uint64_t closing_block(const Sample *s)
     return b;
 }
 
-/* ---- blocks that run in order behind the counted ones ---- */
-
-enum {
-    MOST_PARTS = 16,
-    PART_BLOCKS = 1024,                     /* of a part, at most */
-    PART_LEAST = 32,                        /* the same, at least; of a kind that begins one */
-    MOST_PASSED = 10 * SAMPLE_INSTRUCTIONS, /* thread-instructions of all parts */
-};
-
 static double asked(const SimCounts *c)
 {
     return (double)c->global_load_bytes + (double)c->global_store_bytes;
-}
-
-/* The first block from `from` on that begins a kind of several blocks, or at which a sample in another order
- * ended; the number of blocks: there is none. *left: the blocks of all such kinds. */
-static uint64_t next_part(const Sample *s, uint64_t from, uint64_t *left)
-{
-    const Census *c = s->census;
-    uint8_t *seen = memory_alloc((size_t)c->n + 1);
-    uint64_t first = s->must >= from ? s->must : s->blocks;
-    *left = 0;
-    for (uint64_t b = 0; b < s->blocks; b++) {
-        int k = census_kind(c, b);
-        if (k < 0 || seen[k]) continue;
-        seen[k] = 1;
-        if (b < from || c->kinds[k].blocks < PART_LEAST) continue;
-        if (b < first) first = b;
-        *left += c->kinds[k].blocks;
-    }
-    free(seen);
-    return first;
-}
-
-/* Should further blocks run, whose delays alone are noted? */
-static int pass_on(Sample *s)
-{
-    while (s->ran >= s->until) {
-        double each = ((double)s->insts + s->passed) / (double)s->ran,
-               part = fmin(PART_BLOCKS, SAMPLE_INSTRUCTIONS / fmax(each, 1));
-        uint64_t left, from = next_part(s, s->parts ? s->part + 1 : s->ran, &left),
-                       end = from + (uint64_t)fmax(part, PART_LEAST);
-        if (s->parts == MOST_PARTS || from == s->blocks ||
-            s->passed + each * ((double)end - (double)s->ran) > MOST_PASSED)
-            return 0;
-        s->parts++;
-        s->part = from;
-        s->until = end < s->blocks ? end : s->blocks;
-    }
-    return 1;
 }
 
 /* A block has run. */
@@ -637,7 +592,7 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
     if (done) note_block(s, done);
     if (s->in_order && (s->parts || is_enough(s))) {
         *block = s->ran;
-        return pass_on(s);
+        return order_pass_on(s);
     }
     if (s->closing || (is_enough(s) && !begin_closing(s))) return 0;
     s->far = s->closing ? 0 : distance(s);
@@ -669,32 +624,6 @@ static uint64_t heavy_blocks(const Census *c, uint64_t blocks)
     for (int k = 0; k < c->n; k++)
         if (c->kinds[k].cost >= most * 15 / 16) sum += c->kinds[k].blocks;
     return c->known == blocks && !c->open ? sum : 0;
-}
-
-/* By how many cycles a block waits longer than the one before, in the last part of the blocks that ran in
- * order. */
-static double growth_of_waits(const Sample *s)
-{
-    double half[2] = {0, 0};
-    uint64_t n = (s->ran - s->part) / 2, from = s->ran - 2 * n;
-    if (!s->in_order || !n) return 0;
-    for (uint64_t i = 0; i < 2 * n; i++) half[i >= n] += (double)s->delays[from + i] / (double)n;
-    return half[1] - half[0] < WAITS_HOP ? 0 : (half[1] - half[0]) / (double)n;
-}
-
-/* Cycles by which the blocks of the grid wait longer than a block alone: those that ran, and, where the delay
- * grows from block to block, those behind. Kinds that the sample did not come to may wait for one another,
- * where none of the others do. */
-static double waits_of_blocks(const Sample *s)
-{
-    double most = 0, growth = growth_of_waits(s);
-    uint64_t left;
-    for (int i = 0; i < s->n; i++) most = fmax(most, (double)s->done[i].delay_max);
-    if (!s->in_order) return most;
-    for (uint64_t b = 0; b < s->ran; b++) most = fmax(most, (double)s->delays[b]);
-    if (growth > 0) return most + growth * (double)(s->blocks - s->ran);
-    next_part(s, s->ran, &left);
-    return most + (double)left * WAITS_HOP;
 }
 
 /* Cycles that the closing block takes beyond what others take. */
@@ -742,7 +671,7 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
     uint64_t heavy = heavy_blocks(s->census, s->blocks);
     if (heavy) out->heavy_blocks = heavy;
     extrapolate_heaviest(heavier(s), out);
-    out->path_cycles = (uint64_t)(waits_of_blocks(s) + closing_cycles(s));
+    out->path_cycles = (uint64_t)(order_waits(s) + closing_cycles(s));
     out->atomic_near_lines = (uint64_t)(s->near_lines * (double)out->atomic_lines);
     extrapolate_traffic(p, t, mem->n_allocs, resident / (double)s->cluster, out);
     out->registers = registers;

@@ -10,9 +10,10 @@
  * SAMPLE_BLOCKS. Where the census does not know what each block does, at SAMPLE_LEAST at the earliest.
  *
  * Blocks that wait for earlier ones run in order, from the first on. Behind those that the sample counts
- * others run, whose delays alone are noted, up to where a kind begins that none is of: a chain may begin
- * there. Where each block draws a number from a
- * counter, one more block draws the last one, behind the others.
+ * others run, whose delays alone are noted, and up to where a kind begins that none is of: a chain may begin
+ * there. Two blocks far behind run alone beforehand (sample_order.h): one that waits in vain tells that
+ * another chain may begin. Where each block draws a number from a counter, one more block draws the last one,
+ * behind the others.
  *
  * A block counts for those of its kind that did not run. A kind of which none ran has the counts of the kinds
  * with the nearest cost, in proportion to the cost; a small one, of small ones. */
@@ -40,7 +41,8 @@ typedef struct {
     uint64_t cluster, seed; /* cluster: blocks of one */
     const Census *census;
     Exec *exec;
-    int stuck; /* a block waits for one that has not run */
+    int stuck;          /* a block waits for one that has not run */
+    struct MemOp *vain; /* by which block `must` has waited in vain; NULL: it is not known */
     int in_order,
         closing; /* closing: of ids, the block that finds that all others have ended; 0: none has */
     int n_lead, n_least; /* blocks that run first; those of them that must */
@@ -72,9 +74,10 @@ typedef struct {
     const DevMem *mem;
     const Census *census;
     uint64_t seed;
-    Exec *exec;    /* that runs the blocks */
-    int in_order;  /* from the first block on */
-    uint64_t must; /* a block that an order comes to */
+    Exec *exec;         /* that runs the blocks */
+    int in_order;       /* from the first block on */
+    struct MemOp *vain; /* of a block that waited in vain; NULL: it is not known */
+    uint64_t must;      /* that block: the order comes to it */
 } SampleOf;
 
 void sample_begin(Sample *s, const SampleOf *of);

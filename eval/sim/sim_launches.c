@@ -15,6 +15,7 @@
 #include "eval/sim/library/library_time.h"
 #include "eval/sim/missing.h"
 #include "eval/sim/sample.h"
+#include "eval/sim/sample_order.h"
 #include "eval/sim/time/extrapolate.h"
 #include "eval/sim/time/line_costs.h"
 #include "eval/sim/time/time_model.h"
@@ -576,7 +577,7 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
         s->atomics += x->counts.global_atomic_requests, s->fences += x->counts.fences;
     int waits = s->atomics && s->fences, timeout = r > 0 && fault->outcome == OUTCOME_TIMEOUT;
     s->stuck = (timeout && !l->cooperative && x->block_floor == INT64_MAX) ||
-               (s->must && s->ran <= s->must);
+               (s->must && !s->vain && s->ran <= s->must);
     if (s->stuck && !s->in_order) return 0;
     int endless = timeout && limit < d->limit / SAMPLE_SHARE && !waits && !d->mem.assumed;
     g->work.counts[i] = x->counts;
@@ -631,6 +632,7 @@ static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
                    .seed = g->out->seed,
                    .exec = &d->exec,
                    .in_order = d->predicted.counts[was].delay_max > 0};
+    if (of.in_order) order_scout(d, &of);
     sample_begin(&s, &of);
     g->open |= !l->op_line && sample_is_open(&s);
     int r = run_sample(d, g, i, &s, &d->predicted.counts[was], fault);

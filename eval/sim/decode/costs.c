@@ -34,6 +34,7 @@ typedef struct {
     WaitLevel need;              /* of the operands of the instruction */
     WaitLevel stored;            /* of all stores of the block so far */
     WaitLevel order;             /* of what the block's next load comes after */
+    WaitLevel kept;              /* of what the group has stored in shared or local memory */
     int grouped;                 /* the function awaits asynchronous copies by groups */
 } CostWalk;
 
@@ -144,6 +145,7 @@ static void walk_inst(CostWalk *c, const Decoder *d, int i)
     if (done > cost->chain) cost->chain = done;
     cost->chain += fence_cycles(in);
     WaitLevel level = c->need;
+    if (inst_class == INST_SHARED_LOAD || local) raise_level(&level, c->kept);
     if ((far || local) && !has_mod(in, "nc")) raise_level(&level, c->order);
     level.global += (uint32_t)far;
     level.local += (uint32_t)local;
@@ -160,6 +162,8 @@ static void walk_inst(CostWalk *c, const Decoder *d, int i)
     if (inst_class == INST_GLOBAL_STORE || inst_class == INST_LOCAL_STORE ||
         inst_class == INST_ATOMIC)
         raise_level(&c->order, c->need);
+    if (inst_class == INST_SHARED_STORE || inst_class == INST_LOCAL_STORE)
+        raise_level(&c->kept, c->need);
     if (is_fence(in)) raise_level(&c->order, c->stored);
     if (dest) set_dest(c, &in->operands[0], done, level);
 }
@@ -204,7 +208,7 @@ static void begin_cost_block(const Decoder *d, CostWalk *c, int block)
 {
     if (!block || !continues_group(d, c, block)) {
         c->group = block;
-        c->stored = c->order = c->counted = (WaitLevel){0};
+        c->stored = c->order = c->kept = c->counted = (WaitLevel){0};
     }
     c->block = block;
 }

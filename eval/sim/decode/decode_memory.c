@@ -204,8 +204,11 @@ static int load_store(Decoder *d, int kind)
     int space = decode_space(d), order = order_of(d), scope = scope_of(d), count = vector_of(d),
         store = kind == MEM_STORE;
     int hint = 0, read_only = decode_has(d, "nc"),
-        bypass = decode_has(d, "cg") | decode_has(d, "cv") | decode_has(d, "lu"),
-        past_l1 = bypass || order != ORDER_WEAK;
+        bypass = decode_has(d, "cg") | decode_has(d, "lu"),
+        strong = decode_has(d, "cv") || order != ORDER_WEAK,
+        past_l1 = strong   ? PAST_L1_STRONG
+                  : bypass ? PAST_L1
+                           : 0;
     for (int i = 0; i < d->in->n_mods; i++) hint |= !strcmp(d->in->mods[i], "L2::cache_hint");
     const ValueType *t = decode_type(d);
     const PtxOperand *address = decode_operand(d, store ? 0 : 1),

@@ -191,7 +191,11 @@ const Inst *h_mbarrier(Warp *w, const Inst *in)
         int lane = __builtin_ctz(rest), rank = other_block(w, in->mem, lane);
         if (rank < 0 ? run_lane(w, in, lane) : run_lane_at(w, in, lane, rank)) return NULL;
     }
-    if (in->k0 >= MBARRIER_WAIT && ~w->p[in->e] & m) w->slice = -1; /* let other splits run */
+    if (in->k0 < MBARRIER_WAIT) return in + 1;
+    if (~w->p[in->e] & m)
+        w->slice = -1; /* let other splits run */
+    else
+        w->x->counts.mbarrier_waits++;
     return in + 1;
 }
 

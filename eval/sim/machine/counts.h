@@ -74,6 +74,8 @@ typedef struct {
     uint64_t l1_hit_sectors;    /* load sectors found in the L1 of the block (traffic.c) */
     uint64_t l2_load_sectors;   /* load sectors past L1 that hit L2 */
     uint64_t lone_sectors;      /* of a request past L1, without the other half of their 64 bytes */
+    uint64_t again_sectors;     /* read by .cg or .lu where the block has read past L1 before */
+    uint64_t strong_sectors;    /* the same by .cv, volatile and the like */
     uint64_t near_sectors;      /* first touched by a block, and read by the block before it */
     uint64_t dram_read_sectors; /* first touched in this launch by a load, or again past L2 */
     uint64_t dram_write_sectors; /* distinct sectors written in this launch */
@@ -99,8 +101,8 @@ typedef struct {
      * address, 1 where the assembler merges them (merged.c). */
     uint64_t global_atomic_requests, global_atomic_sectors, global_atomic_serial;
     uint64_t global_atomic_work; /* what they take of L2, in hundredths of a sector's (traffic.c) */
-    /* Turns on lines of 128 bytes, the lines of the block, those of them that no block of the launch has had
-     * before, and those that the block before had. */
+    /* Turns on pairs of lines, of 256 bytes, the pairs of the block, those of them that no block of the
+     * launch has had before, and those that the block before had. */
     uint64_t atomic_turns, atomic_lines, atomic_first_lines, atomic_near_lines;
     uint64_t global_atomic_hottest; /* the most turns on one line in the launch (traffic.c) */
     /* The index of that line in the device's memory. Of a sample: the turns on one that blocks share. */
@@ -113,6 +115,7 @@ typedef struct {
     uint64_t barrier_votes;        /* of these, at barriers that reduce a value */
     uint64_t fences, block_fences; /* block_fences: of the scope of a block */
     uint64_t remote_arrivals;      /* of warps at the barrier of a cluster */
+    uint64_t mbarrier_waits;       /* of warps that go on behind an mbarrier */
 
     /* Latency of one warp. A wait is the use of a loaded value before which nothing hid the load;
      * loads issued together are one wait. The chain is the longest chain of dependent instructions

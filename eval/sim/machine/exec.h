@@ -82,6 +82,7 @@ struct Exec {
     size_t clear_local;                   /* bytes of local_init zeroed for each block and warp */
     int64_t budget;                       /* thread-instructions left of this run */
     int64_t block_budget;                 /* of it, what one block may take; 0: all of it */
+    struct MemOp *vain;                   /* by which a block of a sample has waited in vain */
     int64_t block_floor;                  /* the budget below which the block has taken that */
     ExecReserve reserve;                  /* of a launch that may be run in part; else zeros */
     int64_t block_cost;                   /* charged to the budget for the start of a block */
@@ -168,7 +169,10 @@ static inline void exec_look(Warp *w, const Inst *in, uint64_t address)
     if (!w->x->counted) w->slice -= LOOK_SLICE;
     int enough = w->n_splits > 1 ? LOOKS_AMONG_LANES : w->join ? LOOKS_AT_JOIN : LOOKS_ALONE;
     if (s->looks % enough) return;
-    if (s->looks > LOOKS_IN_VAIN && w->x->sampled) w->x->block_floor = INT64_MAX;
+    if (s->looks > LOOKS_IN_VAIN && w->x->sampled) {
+        w->x->block_floor = INT64_MAX;
+        w->x->vain = in->mem;
+    }
     w->slice = -1;
     w->spins = 1;
 }

@@ -5,6 +5,7 @@
 #include "eval/sim/machine/instruction.h"
 
 enum { MEM_LOAD, MEM_STORE, MEM_ATOM, MEM_RED };
+enum { PAST_L1 = 1, PAST_L1_STRONG };
 /* VOLATILE: an atomic without an order, too. From ORDER_RELEASE on it releases. */
 enum { ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL };
 /* Of a strong access or a fence: the threads that it is ordered with. */
@@ -48,7 +49,7 @@ typedef struct MemOp {
     uint8_t packed;       /* of an atomic: two halves */
     uint8_t merged;       /* of an atomic: one lane executes it for all on its address */
     uint8_t unread;       /* of an atomic: nothing reads its result */
-    uint8_t past_l1;      /* a load that never hits L1: .cg, .cv, .lu, volatile and stronger ones */
+    uint8_t past_l1;      /* a load that never hits L1: PAST_L1 .cg, .lu; PAST_L1_STRONG: others */
     uint8_t read_only;    /* ld.global.nc: a write in the same launch is an error */
     uint32_t data[8], address; /* data of an atomic: `count` results, then its sources */
     int64_t offset;

@@ -93,6 +93,7 @@ struct Warp {
     /* Since the last code block began: its waits, and requests that went to DRAM or to L2. */
     uint32_t open_waits, dram_requests, l2_requests;
     uint32_t tid[3][LANES];
+    uint64_t stored;    /* 1 + the line, and a bit per sector, of a store; 0: no last access */
     const Inst *awaits; /* the last wait at an mbarrier, whose phase had not ended; NULL: none */
     uint32_t awaited;   /* its offset */
     uint32_t carry;     /* condition code of add.cc, a bit per lane */

@@ -95,7 +95,7 @@ static void perform(Warp *w, const Access *a)
  * tests/bench/rates). */
 static uint32_t shared_serial(const Access *a)
 {
-    enum { BANKS = 32, BANK_BYTES = 4, FLOATS = 4, FLOATS_THAT_MEET = 9, WIDE = 3 };
+    enum { BANKS = 32, BANK_BYTES = 4, FLOATS = 4, FLOATS_THAT_MEET = 9 };
     uint8_t lanes[BANKS] = {0};
     uint32_t most = 0;
     if (a->mo->merged) return 1;
@@ -106,7 +106,7 @@ static uint32_t shared_serial(const Access *a)
     }
     if (a->mo->atom == ATOM_ADD && a->mo->type == T_F32)
         return most > 1 ? FLOATS_THAT_MEET * most : FLOATS;
-    return a->mo->element == 8 ? WIDE * most : most;
+    return a->mo->element == 8 ? 18 * most / 5 : most;
 }
 
 static int atomic_shared(Warp *w, Access *a)

@@ -8,7 +8,12 @@
 #include "base/memory.h"
 #include "eval/sim/machine/values.h"
 
-enum { WAIT = 400 /* cycles of a wait for memory */, PLACES = 1 << 12, MOST = 1 << 20 };
+enum {
+    WAIT = 400 /* cycles of a wait for memory */,
+    PLACES = 1 << 12,
+    MOST = 1 << 20,
+    MOST_TOLD = 16
+};
 
 /* A word that blocks have told each other something by. */
 typedef struct {
@@ -23,6 +28,7 @@ typedef struct {
 typedef struct {
     uint64_t word, begin, blocks, thread, takes; /* begin: its value when the launch began */
     uint32_t tag;
+    size_t bytes;
     int is_shared; /* several threads of a block add to it */
 } Counter;
 
@@ -39,6 +45,8 @@ struct BlockWaits {
     size_t n, cap;
     Ended *ended; /* in order */
     int n_ended, cap_ended;
+    uint64_t told[MOST_TOLD]; /* addresses, as operands, of what blocks have waited by */
+    int n_told;
     Counter counters[8];
     int n_counters;
 };
@@ -59,7 +67,7 @@ void waits_start_launch(Exec *x)
     if (!t) return;
     if (t->n) memset(t->places, 0, t->cap * sizeof *t->places);
     t->n = 0;
-    t->n_counters = t->n_ended = 0;
+    t->n_counters = t->n_ended = t->n_told = 0;
 }
 
 void waits_start_block(Exec *x)
@@ -132,11 +140,30 @@ static int64_t written_at(const Warp *w, uint64_t word)
     return time_of(w);
 }
 
+static uint64_t address_of(const MemOp *mo)
+{
+    return (uint64_t)mo->address << 32 | (uint32_t)mo->offset;
+}
+
+int waits_were_told(const Exec *x, const MemOp *mo)
+{
+    const struct BlockWaits *t = x->waits;
+    for (int i = 0; t && i < t->n_told; i++)
+        if (t->told[i] == address_of(mo)) return 1;
+    return 0;
+}
+
+static void note_told(struct BlockWaits *t, const Exec *x, const MemOp *mo)
+{
+    if (t->n_told < MOST_TOLD && !waits_were_told(x, mo)) t->told[t->n_told++] = address_of(mo);
+}
+
 /* The warp goes on when another block has written the word, where one has. */
-static void wait_for(Warp *w, uint64_t word)
+static void wait_for(Warp *w, const MemOp *mo, uint64_t word)
 {
     struct BlockWaits *t = waits_of(w->x);
     int64_t at = written_at(w, word), delay = at + WAITS_HOP - time_of(w);
+    if (at >= 0 && slot_of(t, word)->tag) note_told(t, w->x, mo);
     if (at >= 0 && delay > t->delay[w->index]) t->delay[w->index] = delay;
 }
 
@@ -164,7 +191,7 @@ void waits_look(Warp *w, const Access *a)
     EACH_LANE(a->mask, i)
     {
         uint64_t word = word_of(a, i);
-        if (word != last) wait_for(w, word);
+        if (word != last) wait_for(w, a->mo, word);
         last = word;
     }
 }
@@ -197,16 +224,18 @@ static uint64_t ticket_of(const Exec *x, uint64_t nth)
 }
 
 /* One thread adds `by` to a counter, whose value becomes what it would be if all blocks ran. */
-static void count(Warp *w, const Access *a, uint32_t by)
+static void count(Warp *w, const Access *a, uint64_t by)
 {
     Exec *x = w->x;
     struct BlockWaits *t = waits_of(x);
-    uint32_t lane = (uint32_t)__builtin_ctz(a->mask), value;
-    uint64_t thread = (uint64_t)w->index * LANES + lane;
+    uint32_t lane = (uint32_t)__builtin_ctz(a->mask);
+    size_t bytes = a->mo->element;
+    uint64_t value = 0, thread = (uint64_t)w->index * LANES + lane;
     unsigned char *at = a->host + a->p->delta[lane];
     Counter *c = counter_of(t, word_of(a, lane));
-    memcpy(&value, at, sizeof value);
+    memcpy(&value, at, bytes);
     if (!c || c->is_shared) return;
+    c->bytes = bytes;
     if (!c->blocks) c->begin = value;
     if (c->tag != t->block_tag || !c->blocks) {
         c->tag = t->block_tag;
@@ -220,8 +249,17 @@ static void count(Warp *w, const Access *a, uint32_t by)
         c->takes++;
     }
     uint64_t rank = ticket_of(x, c->blocks - 1);
-    value = (uint32_t)(c->begin + (rank + c->takes * x->n_blocks) * by);
-    memcpy(at, &value, sizeof value);
+    value = c->begin + (rank + c->takes * x->n_blocks) * by;
+    memcpy(at, &value, bytes);
+}
+
+void waits_restore_counters(Exec *x)
+{
+    for (int i = 0; x->waits && i < x->waits->n_counters; i++) {
+        const Counter *c = &x->waits->counters[i];
+        if (c->blocks)
+            memcpy(devmem_host(x->mem, ARENA_BASE + (c->word << 2)), &c->begin, c->bytes);
+    }
 }
 
 int waits_has_counter(const Exec *x)
@@ -249,9 +287,15 @@ static void compare(Warp *w, const Access *a, uint32_t lane, uint64_t word)
     int takes = value == with && source(w, a->mo, 2, (int)lane) != with;
     Place *p = takes ? place_of(t, word) : NULL;
     if (!p) return;
-    if (p->compared == with + 1) wait_for(w, word);
+    if (p->compared == with + 1) wait_for(w, a->mo, word);
     p->compared = with + 1;
     publish(w, word, 0);
+}
+
+/* Is it an increment whose counter does not turn to zero? */
+static int turns_late(const MemOp *mo, uint64_t by)
+{
+    return mo->atom == ATOM_INC && by >= INT32_MAX;
 }
 
 void waits_atomic(Warp *w, const Access *a)
@@ -267,9 +311,10 @@ void waits_atomic(Warp *w, const Access *a)
             continue;
         }
         int looks = !by && (mo->atom == ATOM_ADD || mo->atom == ATOM_OR);
-        if (returns && (looks || (mo->atom == ATOM_EXCH && alone))) wait_for(w, word); /* a lock */
-        if (mo->atom == ATOM_ADD && by && returns && w->x->sampled && alone && mo->element == 4)
-            count(w, a, (uint32_t)by);
+        if (returns && (looks || (mo->atom == ATOM_EXCH && alone)))
+            wait_for(w, mo, word); /* a lock */
+        if (returns && w->x->sampled && alone && by && (mo->atom == ATOM_ADD || turns_late(mo, by)))
+            count(w, a, mo->atom == ATOM_INC ? 1 : by);
         if (!looks) publish(w, word, mo->atom != ATOM_EXCH);
     }
 }

@@ -33,6 +33,10 @@ void waits_atomic(Warp *w, const Access *a);
 void waits_barrier(Exec *x);
 /* The block ends. Returns its delay. */
 uint64_t waits_end_block(Exec *x);
+/* Has a block of the launch gone on when another had written, by the operation or by one with its address? */
+int waits_were_told(const Exec *x, const MemOp *mo);
+/* Counters that the blocks of a sample drew from are as before. */
+void waits_restore_counters(Exec *x);
 /* Do sampled blocks draw numbers from a counter, each one once at least? */
 int waits_has_counter(const Exec *x);
 

@@ -316,6 +316,7 @@ int global_check_atomic(Warp *w, Access *a)
     for (int i = 0; i < a->p->n_ranges; i++) {
         ShadowRange range = shadow_range(a, i, ARENA_BASE);
         if (!al->all_written && check_written(w, a, range)) return -1;
+        if (mem->assume && !al->all_written) devmem_mark_written(mem, range.lo, range.hi);
         for (uint64_t word = range.lo >> 2; word <= (range.hi - 1) >> 2; word++) {
             uint64_t t = mem->writer[word];
             uint32_t block_tag = (uint32_t)(t >> 32);

@@ -28,7 +28,8 @@ static void count_part(const DevMem *mem, Alloc *al, uint64_t sector)
     part->read++;
 }
 
-/* Returns 1 when the sector is not in L1, or when the load does not look there. */
+/* Returns 1 when the sector is not in L1, or when the load does not look there. What the block reads past L1
+ * once more waits for the request before it. */
 static int count_load_sector(Exec *x, Alloc *al, uint64_t sector, int past_l1)
 {
     DevMem *mem = x->mem;
@@ -43,6 +44,8 @@ static int count_load_sector(Exec *x, Alloc *al, uint64_t sector, int past_l1)
         n->near_sectors += t >> 2 == mem->launch_id - 1 && t & 1;
         t = mem->launch_id << 2;
     }
+    n->again_sectors += past_l1 == PAST_L1 && t & 1;
+    n->strong_sectors += past_l1 == PAST_L1_STRONG && t & 1;
     if (t & 3)
         n->l2_load_sectors++;
     else
@@ -80,8 +83,7 @@ static void cover(Exec *x, uint64_t lo, uint64_t hi)
     }
 }
 
-/* Atomics on one line run one after another, from whichever block. turns: of a request that the assembler
- * merges one, of others one and two for each lane on the same address (an H200, 2026-11-29). */
+/* Atomics on one line, and on its neighbour in 256 bytes, run one after another, from whichever block. */
 static void count_atomic_line(Exec *x, uint64_t line, uint32_t turns)
 {
     DevMem *mem = x->mem;
@@ -98,6 +100,20 @@ static void count_atomic_line(Exec *x, uint64_t line, uint32_t turns)
         x->counts.global_atomic_hottest = *slot - launch;
         x->counts.hottest_line = line;
     }
+}
+
+/* The turns of a request on a line: one for each sector and for each further lane on the same address; of
+ * floats, and of what returns a value, two and a half for such a lane. A request of several lanes that is not
+ * merged has two at least (an H200, 2026-11-29 and 2026-11-30, atomic_* of tests/bench/rates). */
+static uint32_t turns_of(const Access *a, uint32_t sectors)
+{
+    const MemOp *mo = a->mo;
+    int simple =
+        mo->unread && !mo->packed && mo->type < T_F16 && mo->element == 4 && mo->atom != ATOM_CAS;
+    int alone = mo->merged || !(a->mask & (a->mask - 1));
+    uint32_t further = alone ? 0 : a->p->max_same - 1u,
+             turns = sectors + (simple ? further : 5 * further / 2);
+    return turns < 2 && !alone ? 2 : turns;
 }
 
 /* The work of a request is what it takes of L2, in hundredths of what a sector of an atomic takes whose
@@ -145,16 +161,25 @@ static void add_distinct(Alloc *al, const Distinct *before, const SimCounts *n)
     al->written_sectors += n->dram_write_sectors - before->written;
 }
 
+/* Does L1 merge a store with the one before, since that was the warp's last access and to the same sectors?
+ * line: 1 + the one that it is to; 0: several. */
+static int merges_with_last(Warp *w, uint64_t line, uint32_t sectors)
+{
+    int merges = line && w->stored >> 4 == line && !(sectors & ~w->stored & 15);
+    if (!merges) w->stored = line ? line << 4 | sectors : 0;
+    return merges;
+}
+
 void traffic_count(Warp *w, const Access *a, int kind)
 {
     Exec *x = w->x;
     if (!x->counted) return;
-    uint32_t serial = a->mo->merged ? 1 : a->p->max_same,
-             turns = a->mo->merged ? 1 : 1 + 2 * serial;
+    uint32_t serial = a->mo->merged ? 1 : a->p->max_same, of_line = 0, mask = 0;
     SimCounts *n = &x->counts;
     uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0, line = UINT64_MAX, lines = 0;
     uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
     const Distinct before = distinct_sectors(n);
+    if (kind != MEM_STORE) w->stored = 0;
     uint64_t pair = UINT64_MAX, past_l1 = n->dram_read_sectors + n->l2_load_sectors;
     Alloc *al = &x->mem->allocs[a->mo->last_alloc];
     for (int i = 0; i < a->p->n_ranges; i++) {
@@ -162,9 +187,11 @@ void traffic_count(Warp *w, const Access *a, int kind)
         uint64_t last = (base + (uint64_t)(int64_t)a->p->ranges[i].hi - 1) >> 5;
         for (s = s < next ? next : s; s <= last; s++, sectors++) {
             if (s >> 2 != line) {
-                line = s >> 2, lines++;
-                if (kind != MEM_LOAD && kind != MEM_STORE) count_atomic_line(x, line, turns);
+                if (kind == MEM_ATOM && lines)
+                    count_atomic_line(x, line >> 1, turns_of(a, of_line));
+                line = s >> 2, lines++, of_line = 0;
             }
+            of_line++, mask |= 1u << (s & 3);
             if (kind == MEM_LOAD) {
                 if (!count_load_sector(x, al, s, a->mo->past_l1)) continue;
                 n->lone_sectors += s >> 1 == pair ? UINT64_MAX : 1;
@@ -176,7 +203,9 @@ void traffic_count(Warp *w, const Access *a, int kind)
         }
         next = last + 1 > next ? last + 1 : next;
     }
+    if (kind == MEM_ATOM && lines) count_atomic_line(x, line >> 1, turns_of(a, of_line));
     if (kind == MEM_STORE) cover_stored(x, a, base);
+    int merges = kind == MEM_STORE && merges_with_last(w, lines == 1 ? line + 1 : 0, mask);
     add_distinct(al, &before, n);
     al->asked += kind == MEM_ATOM ? 0 : (uint64_t)a->p->distinct * (uint64_t)a->size;
     /* A wavefront covers at most four lines of 128 bytes. */
@@ -203,8 +232,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
     } else if (kind == MEM_STORE) {
         n->global_store_requests++;
         n->global_store_wavefronts += wavefronts;
-        n->global_store_sectors += sectors;
-        n->global_store_lines += lines;
+        if (!merges) n->global_store_sectors += sectors, n->global_store_lines += lines;
         n->global_store_bytes += bytes;
     } else {
         al->atomics++;

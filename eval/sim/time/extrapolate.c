@@ -13,7 +13,7 @@
 enum {
     FIELDS = (sizeof(SimCounts) - FIRST_FIELD) / sizeof(uint64_t),
     SECTOR = 32,
-    LINE_SECTORS = 4
+    PAIR_SECTORS = 8
 };
 _Static_assert((sizeof(SimCounts) - FIRST_FIELD) % sizeof(uint64_t) == 0, "numbers of 64 bits");
 
@@ -241,7 +241,7 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
             reads_of(b, c, resident, (b->read - b->common_read) * read_scale, sectors - b->common);
         add_reads(&sum, half[0]), add_reads(&sum, half[1]);
         add_reads(&all, sum);
-        lines += b->atomics ? ceil(sectors / LINE_SECTORS) : 0;
+        lines += b->atomics ? ceil(sectors / PAIR_SECTORS) : 0;
         Reads whole_buffer = reads_of(b, c, resident, sum.all, sectors);
         misses += sum.all / on_one_sm(p, sum.all / blocks * resident, whole_buffer.wave, resident);
         writes += fmin(out, sectors);

@@ -16,9 +16,10 @@
     .shared_reserved = 1024, .shared_unit = 128, .sfu_lanes = 16, .lsu_lanes = 32,              \
     .shuffle_lanes = 32, .l1_bytes = 128, .l2_bytes = 64, .far_bytes = 16, .const_cycles = 2.8, \
     .barrier_cycles = 13, .barrier_warp_cycles = 2, .block_interval = 1.2, .block_cycles = 350, \
-    .block_warp_cycles = 15, .atomic_cycles = 0.03, .atomic_hot_cycles = 1.7,                   \
+    .block_warp_cycles = 15, .atomic_cycles = 0.03, .atomic_hot_cycles = 1.4,                   \
     .shared_atomic_cycles = 1.3, .arrival_cycles = 1.9, .fence_cycles = 15,                     \
     .block_fence_cycles = 4, .remote_arrival_cycles = 9, .store_line_cycles = 3.2,              \
+    .again_cycles = 1.1, .strong_again_cycles = 1.85, .mbarrier_cycles = 4.2,                   \
     .store_sector_cycles = 1.4, .single_sector_cycles = 2.0, .lone_sector_cost = 0.8
 
 /* Compute capability 9.0. Latencies, intervals and overheads are measured on an H200. */
@@ -71,10 +72,10 @@ static const Profile profiles[] = {
      .l2_share = 0.5,
      .error_factor = ERROR_ASSUMED},
     {HOPPER, .name = "h100", .title = "H100 SXM, simulated", .sm_count = 132, .tensor_flops = 4096,
-     .l2_bytes_per_s = 8.0e12, .dram_bytes_per_s = 3.35e12, .dram_efficiency = 0.89,
+     .l2_bytes_per_s = 10.0e12, .dram_bytes_per_s = 3.35e12, .dram_efficiency = 0.89,
      .memory_bytes = 80ull << 30, .l2_size = 50ull << 20},
     {HOPPER, .name = "h200", .title = "H200 SXM, simulated", .sm_count = 132, .tensor_flops = 4096,
-     .l2_bytes_per_s = 8.0e12, .dram_bytes_per_s = 4.8e12, .dram_efficiency = 0.89,
+     .l2_bytes_per_s = 10.0e12, .dram_bytes_per_s = 4.8e12, .dram_efficiency = 0.89,
      .memory_bytes = 141ull << 30, .l2_size = 60ull << 20},
     {AMPERE_GRAPHICS, .name = "l40", .title = "L40, simulated", .arch = "sm_89", .sm_count = 142,
      .clock_hz = 2.49e9, .blocks_per_sm = 24, .tensor_flops = 1024, .l2_bytes_per_s = 4.2e12,
@@ -86,7 +87,7 @@ static const Profile profiles[] = {
      .memory_bytes = 24ull << 30, .l2_size = 6ull << 20, .l1_cycles = 33, .l2_cycles = 240,
      .dram_cycles = 500},
     {HOPPER, .name = "h20", .title = "H20, simulated", .sm_count = 78, .tensor_flops = 1024,
-     .l2_bytes_per_s = 4.7e12, .dram_bytes_per_s = 4.0e12, .dram_efficiency = 0.89,
+     .l2_bytes_per_s = 5.9e12, .dram_bytes_per_s = 4.0e12, .dram_efficiency = 0.89,
      .memory_bytes = 96ull << 30, .l2_size = 60ull << 20},
 };
 enum { N_PROFILES = sizeof profiles / sizeof *profiles };

@@ -42,6 +42,8 @@ typedef struct {
     double store_line_cycles, store_sector_cycles;
     double single_sector_cycles; /* for a sector of an atomic, or of local memory that is stored */
     double l2_bytes_per_s;       /* of the whole GPU */
+    double again_cycles,
+        strong_again_cycles; /* for a sector that the block has read past L1 before */
     double lone_sector_cost; /* in sectors: what L2 takes beyond one for half of 64 bytes alone */
     double dram_bytes_per_s; /* of the whole GPU, as specified */
     double dram_efficiency;  /* the share that a copy reaches */
@@ -55,10 +57,11 @@ typedef struct {
     double const_cycles; /* of a further address of a load of constant memory */
     double arrival_cycles, fence_cycles, block_fence_cycles;
     double remote_arrival_cycles;           /* beyond these, at the barrier of a cluster */
+    double mbarrier_cycles;                 /* for a warp that goes on behind an mbarrier */
     double block_cycles, block_warp_cycles; /* of a block's start and end: once, and per warp */
     double block_interval;                  /* cycles between two block starts of the whole GPU */
     double atomic_cycles;        /* of the whole GPU: per lane, when addresses are spread */
-    double atomic_hot_cycles;    /* of the whole GPU: a turn on the same line */
+    double atomic_hot_cycles;    /* of the whole GPU: a turn on the same pair of lines */
     double shared_atomic_cycles; /* of one SM: per lane on the same bank */
     double launch_s;             /* seconds of an empty kernel, start to end */
     double gap_s;                /* seconds between a kernel and the next that depends on it */

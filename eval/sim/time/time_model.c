@@ -7,7 +7,7 @@ enum { SECTOR = 32, LINE_SECTORS = 4, SCHEDULERS = 4, WARP = 32 };
 
 /* What L2 takes for a written sector, in read ones (an H200, 2026-11-29: store_cg, store_l2 and rewrite_l2 of
  * tests/bench/rates take 1.3 to 1.45). */
-static const double write_cost = 1.5;
+static const double write_cost = 1.9;
 
 /* The load of an average block on each resource. */
 typedef struct {
@@ -97,7 +97,9 @@ static void memory(const Profile *p, const SimCounts *c, double *cycles, double 
         l2_reads(c) * SECTOR / p->l2_bytes + (double)c->global_store_lines * p->store_line_cycles +
         (double)c->global_store_sectors * p->store_sector_cycles +
         (double)(c->global_atomic_sectors + c->far_local_stores) * p->single_sector_cycles;
-    cycles[TIME_L2_PORT] += (double)c->far_shared_bytes / p->far_bytes;
+    cycles[TIME_L2_PORT] += (double)c->far_shared_bytes / p->far_bytes +
+                            (double)c->again_sectors * p->again_cycles +
+                            (double)c->strong_sectors * p->strong_again_cycles;
     /* The rest belongs to the whole GPU. */
     double dram = (double)(c->dram_read_sectors + c->dram_write_sectors) * SECTOR;
     double l2 =
@@ -110,7 +112,8 @@ static void memory(const Profile *p, const SimCounts *c, double *cycles, double 
     cycles[TIME_SYNC] = (double)(c->warp_barriers + c->barrier_votes) * p->arrival_cycles +
                         (double)c->fences * p->fence_cycles +
                         (double)c->block_fences * p->block_fence_cycles +
-                        (double)c->remote_arrivals * p->remote_arrival_cycles;
+                        (double)c->remote_arrivals * p->remote_arrival_cycles +
+                        (double)c->mbarrier_waits * p->mbarrier_cycles;
     double spread = larger((double)c->global_atomic_serial, (double)c->global_atomic_work / 100) *
                     p->atomic_cycles;
     gpu[TIME_ATOMIC] =

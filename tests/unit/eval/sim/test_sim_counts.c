@@ -123,6 +123,27 @@ static void lone(const char *ptx, uint64_t sectors)
 }
 
 /* Sectors that a request asks of L2 without the other half of their 64 bytes. */
+/* A store right behind one to the same sectors is merged with it; a read past L1 of what the block has read
+ * there waits for that. */
+static void test_repeated_accesses(void **state)
+{
+    (void)state;
+    const SimCounts *n =
+        count(KERNEL("ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"
+                     "add.s64 %rd1, %rd1, %rd2;\nst.global.u32 [%rd1], %r1;\n"
+                     "st.global.u32 [%rd1], %r1;\nst.global.u32 [%rd1+128], %r1;\n"
+                     "ld.volatile.global.u32 %r2, [%rd1];\nst.global.u32 [%rd1+128], %r2;\n"
+                     "ld.global.cg.u32 %r3, [%rd1];\nld.volatile.global.u32 %r4, [%rd1];\n"
+                     "st.global.u32 [%rd1+128], %r4;\n"),
+              1, 32);
+    assert_int_equal(n->global_store_requests, 5);
+    assert_int_equal(n->global_store_lines, 4);
+    assert_int_equal(n->global_store_sectors, 16);
+    assert_int_equal(n->again_sectors, 4);
+    assert_int_equal(n->strong_sectors, 4);
+    sim_stop(&sim);
+}
+
 static void test_lone_sectors(void **state)
 {
     (void)state;
@@ -480,15 +501,25 @@ static void test_uncounted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_instructions),   cmocka_unit_test(test_divergence),
-        cmocka_unit_test(test_coalescing),     cmocka_unit_test(test_lone_sectors),
-        cmocka_unit_test(test_banks),          cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_idle),           cmocka_unit_test(test_atomics_and_constants),
-        cmocka_unit_test(test_merged_atomics), cmocka_unit_test(test_atomic_work),
-        cmocka_unit_test(test_unrolled),       cmocka_unit_test(test_product),
-        cmocka_unit_test(test_fused),          cmocka_unit_test(test_schedulers),
-        cmocka_unit_test(test_part_sectors),   cmocka_unit_test(test_long_block),
-        cmocka_unit_test(test_repeats),        cmocka_unit_test(test_uncounted),
+        cmocka_unit_test(test_instructions),
+        cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_coalescing),
+        cmocka_unit_test(test_repeated_accesses),
+        cmocka_unit_test(test_lone_sectors),
+        cmocka_unit_test(test_banks),
+        cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_atomics_and_constants),
+        cmocka_unit_test(test_merged_atomics),
+        cmocka_unit_test(test_atomic_work),
+        cmocka_unit_test(test_unrolled),
+        cmocka_unit_test(test_product),
+        cmocka_unit_test(test_fused),
+        cmocka_unit_test(test_schedulers),
+        cmocka_unit_test(test_part_sectors),
+        cmocka_unit_test(test_long_block),
+        cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_uncounted),
         cmocka_unit_test(test_vector_banks),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

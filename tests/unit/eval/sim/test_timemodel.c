@@ -355,7 +355,7 @@ static void test_atomics(void **state)
     const Profile *p = profile("h200");
     SimCounts c = grid(4096, 256);
     c.global_atomic_requests = c.warps, c.global_atomic_serial = 1 << 20;
-    c.global_atomic_hottest = c.warps * (1 + 2 * 32); /* turns of whole warps */
+    c.global_atomic_hottest = c.warps * (1 + 31 * 5 / 2); /* turns of whole warps */
     c.global_atomic_sectors = c.warps, c.global_atomic_work = 100 * c.warps;
     close_to(predict(p, &c, p->sm_count).seconds * 1e6, 1840, 0.05);
     c.global_atomic_hottest = 256;
@@ -512,10 +512,14 @@ static void test_l1_and_l2(void **state)
     c.l1_hit_sectors = 0;
     LaunchTime t = predict(profile("h100"), &c, 132);
     close_to(t.resource_s[TIME_L1], 1250 / 1.98e9, 1e-9);
-    close_to(t.resource_s[TIME_L2], 132000 * 32 / 8e12, 1e-9);
+    close_to(t.resource_s[TIME_L2], 132000 * 32 / 10e12, 1e-9);
     c.lone_sectors = 132000;
     t = predict(profile("h100"), &c, 132);
-    close_to(t.resource_s[TIME_L2], 132000 * 32 * 1.8 / 8e12, 1e-9);
+    close_to(t.resource_s[TIME_L2], 132000 * 32 * 1.8 / 10e12, 1e-9);
+    close_to(t.resource_s[TIME_L2_PORT], 500 / 1.98e9, 1e-9);
+    c.again_sectors = c.strong_sectors = 132000; /* they wait for the requests before them */
+    t = predict(profile("h100"), &c, 132);
+    close_to(t.resource_s[TIME_L2_PORT], (500 + 1100 + 1850) / 1.98e9, 1e-9);
 }
 
 /* The DRAM reads of 64 x 1000 blocks, of which eight read each sector of 256 MB, in waves of 640. */
@@ -560,11 +564,12 @@ static void test_windows(void **state)
     assert_in_range(window_reads(128), 30000000, 64000000);
 }
 
-/* Turns of 64 waves of 1000 blocks with a request of 65 turns each to a line, of a buffer of 2000 lines. */
+/* Turns of 64 waves of 1000 blocks with a request of 65 turns each to a line, of a buffer of 2000 pairs of
+ * lines. */
 static uint64_t hottest(double near)
 {
     SimCounts c = grid(64000, 256);
-    BufferTraffic b = {.written = 1, .size = 2000 * 128, .atomics = 1};
+    BufferTraffic b = {.written = 1, .size = 2000 * 256, .atomics = 1};
     c.atomic_lines = c.dram_write_sectors = 64000, c.atomic_turns = 65 * c.atomic_lines;
     c.atomic_near_lines = (uint64_t)(near * (double)c.atomic_lines);
     extrapolate_traffic(profile("h100"), &b, 1, 1000, &c);
