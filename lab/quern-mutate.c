@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/paths.h"
+#include "base/random.h"
 #include "eval/device/evaluator_flags.h"
 #include "lab/mutate/mutant_draw.h"
 #include "lab/mutate/mutant_tally.h"
@@ -19,7 +20,7 @@
 
 static struct {
     const char *device, *tasks_root, *cache, *teacher, *known, *output;
-    int64_t seed, count, kernels;
+    int64_t seed, count, kernels, seconds;
 } args = {.device = "sim:h100",
           .seed = 1,
           .count = 200,
@@ -43,6 +44,12 @@ static const Flag flags[] = {
      .target = &args.count,
      .help = "mutants",
      .min = 1,
+     .max = 1e6},
+    {.name = "seconds",
+     .kind = FLAG_INT,
+     .target = &args.seconds,
+     .help = "begin no original after so many, and sum up what there is; 0: no bound",
+     .min = 0,
      .max = 1e6},
     {.name = "teacher",
      .kind = FLAG_TEXT,
@@ -83,6 +90,8 @@ typedef struct {
     MutantTally tally;
     FILE *table; /* NULL: none */
     int refused; /* originals that the judge does not take */
+    int left;    /* that have mutants, when the time was over */
+    double start;
 } Session;
 
 /* One original, its mutations, and those of them that are tried. */
@@ -201,11 +210,37 @@ static void close_subject(Tokens *tokens, Subject *s)
     free(s->order);
 }
 
+/* The originals by the seed, so that those before the end of the time are a sample of all. */
+static int *shuffled(int n)
+{
+    Random r;
+    int *order = memory_array((size_t)n + 1, sizeof *order);
+    random_init(&r, (uint64_t)args.seed, 0);
+    for (int i = 0; i < n; i++) {
+        int at = (int)random_below(&r, (uint64_t)i + 1);
+        order[i] = order[at];
+        order[at] = i;
+    }
+    return order;
+}
+
+static void try_original(Session *x, const Original *o, int many)
+{
+    Tokens tokens;
+    Subject s;
+    open_subject(x, o, &tokens, &s);
+    s.n = many;
+    s.order = memory_array((size_t)s.mutations.n + 1, sizeof *s.order);
+    mutants_order((uint64_t)args.seed, s.original, &s.mutations, s.order);
+    try_all(x, &s);
+    close_subject(&tokens, &s);
+}
+
 static void run(Session *x)
 {
     const Originals *o = &x->originals;
     int *at = memory_array((size_t)o->n + 1, sizeof *at),
-        *many = memory_array((size_t)o->n + 1, sizeof *many);
+        *many = memory_array((size_t)o->n + 1, sizeof *many), *order = shuffled(o->n);
     Tokens tokens;
     Subject s;
     for (int i = 0; i < o->n; i++) {
@@ -214,17 +249,17 @@ static void run(Session *x)
         close_subject(&tokens, &s);
     }
     mutants_share(&(MutantDraw){(uint64_t)args.seed, (int)args.count}, o, at, many);
-    for (int i = 0; i < o->n; i++) {
+    for (int k = 0; k < o->n; k++) {
+        int i = order[k];
         if (!many[i]) continue;
-        open_subject(x, &o->at[i], &tokens, &s);
-        s.n = many[i];
-        s.order = memory_array((size_t)s.mutations.n + 1, sizeof *s.order);
-        mutants_order((uint64_t)args.seed, s.original, &s.mutations, s.order);
-        try_all(x, &s);
-        close_subject(&tokens, &s);
+        if (args.seconds && clock_seconds() - x->start > (double)args.seconds)
+            x->left++;
+        else
+            try_original(x, &o->at[i], many[i]);
     }
     free(at);
     free(many);
+    free(order);
 }
 
 static int add_taught(Originals *o, const char *names, Error *err)
@@ -282,12 +317,13 @@ int main(int argc, char **argv)
     const char **files = memory_array((size_t)argc, sizeof *files);
     int n = flags_parse(&spec, argc, argv, files);
     log_open("quern-mutate");
-    double start = clock_seconds();
+    x->start = clock_seconds();
     open_session(x, files, n);
     run(x);
     tally_print(&x->tally, stdout);
     printf("%d originals, %d of them refused; %.0f s\n", x->originals.n, x->refused,
-           clock_seconds() - start);
+           clock_seconds() - x->start);
+    if (x->left) printf("the time was over: %d originals with mutants were not tried\n", x->left);
     const int *survived = x->tally.all.survived;
     int failed = survived[SURVIVOR_NEW] || survived[SURVIVOR_WRONG];
     if (x->table) fclose(x->table);

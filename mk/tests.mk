@@ -97,10 +97,11 @@ test-tasks: build
 test-cutlass: build
 	@QUERN_BUILD='$(BUILD)' CUTLASS=all tests/shell/cutlass.t
 
-# A measure of the judge: of 200 mutants of right kernels it takes none that is not listed.
+# A measure of the judge: of 200 mutants of right kernels, or as many as 20 minutes allow, it takes none
+# that is not listed.
 .PHONY: test-mutants
 test-mutants: build
-	@$(BUILD)/bin/quern-mutate --count 200
+	@$(BUILD)/bin/quern-mutate --count 200 --seconds 1200
 
 # On a real GPU: its device, every kernel of tests/cheats, and the engine. Skipped, with a word, where there
 # is none.
