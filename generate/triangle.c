@@ -108,12 +108,14 @@ int triangle_read(const Nodes *n, int node, Band *out, double *value)
 
 Band triangle_zeros(const Nodes *n, int node)
 {
-    Band b;
-    node = node < 0 ? -1 : triangle_inside(n, node);
-    if (node < 0 || !triangle_is_point(n, node, "a ? b : 0") ||
-        !read_comparison(n, n->node[node].arg[0], &b))
-        return all;
-    return b;
+    Band zeros = all, own;
+    while (node >= 0 && (node = triangle_inside(n, node)) >= 0 &&
+           triangle_is_point(n, node, "a ? b : 0") &&
+           read_comparison(n, n->node[node].arg[0], &own)) {
+        zeros = meet(zeros, own);
+        node = n->node[node].arg[1];
+    }
+    return zeros;
 }
 
 /* ---- what is needed ---- */

@@ -183,12 +183,16 @@ static Band needed_band(const GraphBound *b, int node)
     return own;
 }
 
-/* The triangle outside of which a factor is zero. */
+/* The band outside of which a factor is zero: a triangle, or a triangle of one. */
 static Band factor_band(const GraphBound *b, int value)
 {
-    Band own = {-INT64_MAX / 4, INT64_MAX / 4};
-    if (value >= b->graph->n_inputs) band_of(b, b->values[value].node, &own);
-    return own;
+    Band zeros = {-INT64_MAX / 4, INT64_MAX / 4}, own;
+    while (value >= b->graph->n_inputs && band_of(b, b->values[value].node, &own)) {
+        if (own.least > zeros.least) zeros.least = own.least;
+        if (own.most < zeros.most) zeros.most = own.most;
+        value = b->calls[b->values[value].node].in[0];
+    }
+    return zeros;
 }
 
 static int64_t clipped(int64_t x, int64_t least, int64_t most)

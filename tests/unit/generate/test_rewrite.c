@@ -234,12 +234,15 @@ static void test_triangles_cost_what_they_leave(void **state)
                                              "h = aten.mm(a, b)", "y = aten.tril(h)", NULL},
                              *const none[] = {"a = aten.tril(x)", "b = aten.triu(w, 1)",
                                               "h = aten.mm(a, b)", "y = aten.relu(h)", NULL},
+                             *const diagonal[] = {"a = aten.triu(x)", "b = aten.tril(a)",
+                                                  "h = aten.mm(w, b)", "y = aten.relu(h)", NULL},
                              *const read[] = {"h = aten.mm(x, w)", "u = aten.triu(h)",
                                               "y = aten.add.Tensor(u, h)", NULL};
     (void)state;
     expect_least(upper, 1);
     expect_least(all, 1. / 3);
     expect_least(none, 2. / 3);
+    expect_least(diagonal, 2. / 256);
     expect_least(read, 2);
 }
 
