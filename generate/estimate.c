@@ -10,9 +10,9 @@
 #include "base/memory.h"
 
 /* Rates that no profile has: how many bytes of L2 a sector holds, the share of L2 that a second pass finds
- * its rows in, instructions of a loop's step, and of a call of a function such as expf. */
-enum { SECTOR = 32, STEP_COST = 8, CALL_COST = 12, BASE_REGISTERS = 26 };
-static const double l2_share = 0.5, second_share = 0.25;
+ * its rows in, instructions of a loop's step, of a call of a function such as expf, and of a quotient. */
+enum { SECTOR = 32, STEP_COST = 8, CALL_COST = 12, DIVISION_COST = 8, BASE_REGISTERS = 26 };
+static const double l2_share = 0.5, second_share = 0.25, kept_share = 0.6;
 
 /* The kernel's loops over threads. */
 typedef struct {
@@ -88,14 +88,16 @@ static double waste(const Writer *w, const Index *at, double bytes)
     return SECTOR / bytes;
 }
 
-/* Instructions of a point, by its text. */
-static double point_cost(const char *text)
+double point_work(const char *text)
 {
     double n = 1;
-    for (; text && *text; text++)
-        if (*text == '(' && isalnum((unsigned char)text[-1]))
-            n += CALL_COST;
-        else if (strchr("+*-/<>?", *text))
+    unsigned char before = ' ';
+    for (; text && *text; before = (unsigned char)*text++)
+        if (*text == '(' && isalnum(before))
+            n += strchr("fhw", before) ? 2 * CALL_COST : CALL_COST; /* erf, tanh, pow */
+        else if (*text == '/')
+            n += DIVISION_COST;
+        else if (strchr("+*-<>?", *text))
             n++;
     return n;
 }
@@ -137,7 +139,7 @@ static void count_rest(const Writer *w, const Shape *s, Work *k)
     for (int i = 0; i < w->k->n; i++) {
         if (is_load(w, i)) continue;
         double n = in_columns(w, i) || is_fold(w, i) ? elements : s->rows;
-        k->instructions += n * (is_fold(w, i) ? 1 : point_cost(node_of(w, i)->text));
+        k->instructions += n * (is_fold(w, i) ? 1 : point_work(node_of(w, i)->text));
     }
 }
 
@@ -168,12 +170,14 @@ static double time_us(const Writer *w, const Profile *p)
         k.dram / rate, k.l2 / p->l2_bytes_per_s, k.instructions / 32 / (sms * 3 * p->clock_hz),
         ceil(s.blocks / (s.resident * p->sm_count)) * block_cycles(w, &s, p) / p->clock_hz,
         s.blocks * p->block_interval / p->clock_hz};
-    double most = 0, sum = 0;
+    double most = 0, sum = 0, share = second_share;
+    /* Where a block keeps a row, reads, folds and stores overlap those of other blocks alone. */
+    if (w->keep) share = fmax(share, kept_share / fmin(s.resident, ceil(s.blocks / p->sm_count)));
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         sum += part[i];
         if (part[i] > most) most = part[i];
     }
-    return 1e6 * (most + second_share * (sum - most) + p->launch_s);
+    return 1e6 * (most + share * (sum - most) + p->launch_s);
 }
 
 static double light_us(const Writer *w, const Profile *p)

@@ -33,6 +33,7 @@ typedef struct Estimate {
     KernelEstimate *kernel; /* in the order of the source */
 } Estimate;
 
+double point_work(const char *text); /* instructions of a point, by its text */
 /* Adds a kernel whose schedule is chosen. */
 void estimate_add(Estimate *m, const Writer *w);
 /* Adds a kernel of a product: k has a step of a kept node. */

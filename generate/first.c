@@ -15,7 +15,7 @@
 #include "generate/small.h"
 
 /* In a graph of MANY_NODES kernels repeat, and have parameters of the same names. */
-enum { MANY_NODES = 60, MOST_KERNELS = 2048, SOURCE_MAX = 250 * 1024 };
+enum { MANY_NODES = 24, MOST_KERNELS = 2048, SOURCE_MAX = 250 * 1024 };
 
 typedef struct {
     Nodes nodes;

@@ -308,27 +308,38 @@ int node_place_of_most(Nodes *n, int a, unsigned dims, int least)
 
 /* ---- the negative log-likelihood of classes ---- */
 
+/* -x of each target's class, in the shape of the targets: x has the classes as dimension 1. */
+static int minus_own(Nodes *n, int x, int target)
+{
+    Size column[OP_MAX_RANK], shape[OP_MAX_RANK];
+    const int rank = n->node[target].rank;
+    for (int d = 0; d < rank; d++) shape[d] = n->node[target].size[d];
+    column[0] = shape[0], column[1] = size_number(1);
+    for (int d = 1; d < rank; d++) column[d + 1] = shape[d];
+    int own = node_gather(n, x, node_reshape(n, target, rank + 1, column), 1, 0);
+    return node_reshape(n, node_made(n, "-a", own, -1), rank, shape);
+}
+
 static int nll(Nodes *n, const NodeCall *c, Error *err)
 {
     const OpCall *call = c->call[0];
     int x = node_operand(c, 0), target = node_operand(c, 1), weight = node_operand(c, 2);
     int reduction = (int)call->arg[3].integer[0];
     (void)err;
-    if (x < 0 || target < 0 || !node_fixed(c, 3) || n->node[x].rank != 2) return 1;
+    if (x < 0 || target < 0 || !node_fixed(c, 3) || n->node[x].rank < 2) return 1;
     int used = node_point(n, "a != p0", DTYPE_B8, target, -1);
     n->node[used].type = "long long";
     n->node[used].p[0] = (double)call->arg[4].integer[0];
     int safe = node_point(n, "a ? b : 0", DTYPE_I64, used, target);
-    Size column[2] = {n->node[target].size[0], size_number(1)}, row[1] = {column[0]};
-    int own = node_gather(n, x, node_reshape(n, safe, 2, column), 1, 0);
-    own = node_reshape(n, node_made(n, "-a", own, -1), 1, row);
+    int own = minus_own(n, x, safe);
     int w = weight < 0
                 ? node_made(n, "a ? 1.f : 0.f", used, -1)
                 : node_point3(n, "a ? b : 0.f",
                               (int[]){used, node_gather(n, weight, safe, 0, 1), -1}, DTYPE_F32);
     int y = node_point3(n, "a ? b * c : 0.f", (int[]){used, own, w}, DTYPE_F32);
-    int sum = reduction ? node_fold_to(n, FOLD_SUM, w, 1, 0) : -1;
-    if (reduction) y = node_fold_to(n, FOLD_SUM, y, 1, 0);
+    const unsigned all = (1u << n->node[target].rank) - 1;
+    int sum = reduction ? node_fold_to(n, FOLD_SUM, w, all, 0) : -1;
+    if (reduction) y = node_fold_to(n, FOLD_SUM, y, all, 0);
     if (reduction == 1) y = node_made(n, "a / b", y, sum);
     c->result[0] = node_cast(n, y, call->result[0].dtype);
     if (call->n_results > 1 && reduction) c->result[1] = node_cast(n, sum, call->result[1].dtype);

@@ -1,5 +1,6 @@
 /* The schedule of a kernel: its genes, whose defaults follow from the timed sizes. */
 #include "generate/alone_text.h"
+#include "generate/estimate.h"
 #include "generate/writer.h"
 
 #include <string.h>
@@ -14,6 +15,8 @@ enum {
     STRIP = 32,
     STRIP_LANES = 16,
     BLOCK = 256,
+    LATE_LANES = 256,
+    LATE_WORK = 25, /* softmax has 24 */
     FULL_GPU = 132 * 2048
 };
 
@@ -301,6 +304,21 @@ static void choose_scan(Writer *w)
     memset(w->kept, 0, (size_t)w->k->n);
 }
 
+/* 1: the pass that stores a row computes for long. A block that keeps its row in many registers is alone on a
+ * multiprocessor, and moves nothing meanwhile (2026-11-30, H200: GroupNorm and SiLU of 32,768 columns: 80 us
+ * with 1,024 threads that keep them, 55 us with 256 that read twice). */
+static int stores_late(const Writer *w)
+{
+    const Pass p = {0, w->columns};
+    unsigned char set[KERNEL_STEPS];
+    double work = 0;
+    writer_needed(w, &p, set);
+    for (int i = 0; i < w->k->n; i++)
+        if (set[i] && in_columns(w, i) && !is_load(w, i) && !is_fold(w, i))
+            work += point_work(node_of(w, i)->text);
+    return work > LATE_WORK;
+}
+
 static void choose_lanes(Writer *w)
 {
     int64_t columns = timed_columns(w), rows = writer_product(w, w->k->rows).at[0];
@@ -317,8 +335,10 @@ static void choose_lanes(Writer *w)
     if (w->strip < 0 && lanes > STREAM_LANES && rows > FEW_ROWS &&
         (!reads_again(w) || a_thread(w) > most_kept(w)))
         w->lanes = STREAM_LANES;
+    const int late = w->strip < 0 && w->lanes > LATE_LANES && reads_again(w) && stores_late(w);
+    if (late) w->lanes = LATE_LANES;
     w->lanes = writer_choose(w, GENE_LANES, w->lanes, 1, w->strip >= 0 ? STRIP : MOST_LANES);
-    int fits = a_thread(w) <= most_kept(w);
+    int fits = a_thread(w) <= most_kept(w) && !late;
     w->keep = reads_again(w) && a_thread(w) <= 2 * most_kept(w) ? (int)a_thread(w) : 0;
     if (w->keep && writer_choose(w, GENE_KEEP, fits ? KEEP_REGISTERS : KEEP_NONE, KEEP_NONE,
                                  KEEP_REGISTERS) == KEEP_NONE)

@@ -289,6 +289,36 @@ static void test_a_fold_keeps_a_dimension_that_is_one_at_some_sizes(void **state
     task_free(t);
 }
 
+static void test_classes_may_have_places(void **state)
+{
+    static const char *const lines[] = {
+        "y = aten.cross_entropy_loss(x, t, w, reduction=1, ignore_index=255)"};
+    Small s = {
+        .axes = {{"batch", NULL, 4}, {"classes", NULL, 19}, {"rows", NULL, 24}, {"cols", NULL, 40}},
+        .inputs = {{.name = "x",
+                    .dtype = DTYPE_F32,
+                    .rank = 4,
+                    .shape = {"batch", "classes", "rows", "cols"}},
+                   {.name = "t", .dtype = DTYPE_I64, .rank = 3, .shape = {"batch", "rows", "cols"}},
+                   {.name = "w", .dtype = DTYPE_F32, .rank = 1, .shape = {"classes"}}}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){1, 4, 3}), "//@ launch kernel_2<<<", "//@ op");
+}
+
+/* A block that kept its row in many registers would be alone while it computes. */
+static void test_a_late_pass_reads_its_row_again(void **state)
+{
+    static const char *const lines[][2] = {{"n = aten.layer_norm(x, [32768])", "y = aten.gelu(n)"},
+                                           {"n = aten.layer_norm(x, [32768])", "y = aten.relu(n)"}};
+    static const char *const text[] = {"fold<256>", "fold<1024>"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        Small s = {.axes = {{"rows", NULL, 512}},
+                   .inputs = {tensor("x", DTYPE_F32, "rows", "32768")}};
+        expect(source_of(&s, lines[i], (const int[]){2, 1, 1}), text[i], i ? NULL : "keep0");
+    }
+}
+
 static void test_a_slice_that_may_be_shorter_stays_an_op_line(void **state)
 {
     static const char *const lines[] = {"a = aten.exp(x)", "b = aten.slice.Tensor(a, 1, 0, end=8)",
@@ -434,6 +464,8 @@ int main(void)
         cmocka_unit_test(test_axes_that_are_tied_are_no_numbers),
         cmocka_unit_test(test_the_last_row_has_an_expression),
         cmocka_unit_test(test_own_sizes_choose_the_schedule),
+        cmocka_unit_test(test_classes_may_have_places),
+        cmocka_unit_test(test_a_late_pass_reads_its_row_again),
         cmocka_unit_test(test_a_part_of_an_axis_is_no_other_axis),
         cmocka_unit_test(test_a_fold_keeps_a_dimension_that_is_one_at_some_sizes),
         cmocka_unit_test(test_a_slice_that_may_be_shorter_stays_an_op_line),
