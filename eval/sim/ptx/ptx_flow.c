@@ -1,11 +1,11 @@
-/* Post-dominators as in Cooper, Harvey and Kennedy, on the reversed graph. A branch decides whether a block
- * runs that post-dominates one of its successors, and not the branch itself. */
+/* A branch decides whether a block runs that post-dominates one of its successors, and not the branch itself. */
 #include "eval/sim/ptx/ptx_flow.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/sim/ptx/postdominate.h"
 
 static int is_exit(const PtxInst *in)
 {
@@ -69,84 +69,22 @@ int flow_successors(const Flow *f, int b, int out[2])
     return n;
 }
 
-typedef struct {
-    int *first, *from; /* predecessors */
-    int *order, *number, n_order;
-    int *above; /* the immediate post-dominator */
-} Order;
-
-static void find_predecessors(const Flow *f, Order *o)
+/* Fills in the joins. Returns -1 when no path leads from some block to the exit: it is in an endless loop. */
+static int find_joins(Flow *f)
 {
-    int to[2], *at = memory_array((size_t)f->n + 2, sizeof(int));
-    o->first = memory_array((size_t)f->n + 3, sizeof(int));
-    o->from = memory_array(2 * (size_t)f->n + 1, sizeof(int));
+    int *first = memory_array((size_t)f->n + 1, sizeof(int)),
+        *edges = memory_array(2 * (size_t)f->n + 1, sizeof(int)), rc = 0;
     for (int b = 0; b < f->n; b++)
-        for (int i = flow_successors(f, b, to); i-- > 0;) o->first[to[i] + 1]++;
-    for (int b = 0; b <= f->n; b++) o->first[b + 1] += o->first[b];
-    memcpy(at, o->first, ((size_t)f->n + 1) * sizeof *at);
-    for (int b = 0; b < f->n; b++)
-        for (int i = flow_successors(f, b, to); i-- > 0;) o->from[at[to[i]]++] = b;
-    free(at);
-}
-
-/* Reverse postorder from the exit. */
-static void number_blocks(const Flow *f, Order *o)
-{
-    int *stack = memory_array((size_t)f->n + 2, sizeof(int)),
-        *next = memory_array((size_t)f->n + 2, sizeof(int)), depth = 0, post = f->n;
-    o->order = memory_array((size_t)f->n + 2, sizeof(int));
-    o->number = memory_array((size_t)f->n + 2, sizeof(int));
-    for (int b = 0; b <= f->n; b++) o->number[b] = -1;
-    stack[depth++] = f->n;
-    o->number[f->n] = 0;
-    next[f->n] = o->first[f->n];
-    while (depth) {
-        int b = stack[depth - 1];
-        if (next[b] == o->first[b + 1]) {
-            o->order[post--] = b;
-            depth--;
-            continue;
-        }
-        int p = o->from[next[b]++];
-        if (o->number[p] >= 0) continue;
-        o->number[p] = 0;
-        next[p] = o->first[p];
-        stack[depth++] = p;
+        first[b + 1] = first[b] + flow_successors(f, b, edges + first[b]);
+    int *above = postdominate(f->n, first, edges);
+    for (int b = 0; b < f->n; b++) {
+        f->blocks[b].join = above[b] < 0 ? f->n : above[b];
+        if (above[b] < 0) rc = -1;
     }
-    o->n_order = f->n - post;
-    memmove(o->order, o->order + post + 1, sizeof(int) * (size_t)o->n_order);
-    for (int i = 0; i < o->n_order; i++) o->number[o->order[i]] = i;
-    free(stack);
-    free(next);
-}
-
-static int meet(const Order *o, int a, int b)
-{
-    while (a != b) {
-        while (o->number[a] > o->number[b]) a = o->above[a];
-        while (o->number[b] > o->number[a]) b = o->above[b];
-    }
-    return a;
-}
-
-static void dominate(const Flow *f, Order *o)
-{
-    int to[2];
-    o->above = memory_array((size_t)f->n + 2, sizeof(int));
-    for (int b = 0; b <= f->n; b++) o->above[b] = -1;
-    o->above[f->n] = f->n;
-    for (int changed = 1; changed;) {
-        changed = 0;
-        for (int i = 1; i < o->n_order; i++) {
-            int b = o->order[i], best = -1;
-            for (int k = flow_successors(f, b, to); k-- > 0;)
-                if (o->number[to[k]] >= 0 && o->above[to[k]] >= 0)
-                    best = best < 0 ? to[k] : meet(o, to[k], best);
-            if (best < 0 || o->above[b] == best) continue;
-            o->above[b] = best;
-            changed = 1;
-        }
-    }
+    free(first);
+    free(edges);
+    free(above);
+    return rc;
 }
 
 /* Visits the pairs of a block and a branch that decides whether it runs. at NULL: counts them, else notes
@@ -168,17 +106,10 @@ static void visit_deciding(Flow *f, int *at)
 
 int flow_find(const PtxFunction *f, Flow *out)
 {
-    Order o = {0};
-    int rc;
     memset(out, 0, sizeof *out);
     find_blocks(f, out);
     if (find_ends(f, out)) return -1;
-    find_predecessors(out, &o);
-    number_blocks(out, &o);
-    dominate(out, &o);
-    /* A block that no path leads from to the exit is in an endless loop. */
-    for (int b = 0; b < out->n; b++) out->blocks[b].join = o.above[b] < 0 ? out->n : o.above[b];
-    rc = o.n_order <= out->n ? -1 : 0;
+    int rc = find_joins(out);
     out->deciding_first = memory_array((size_t)out->n + 2, sizeof(int));
     visit_deciding(out, NULL);
     for (int b = 0; b < out->n; b++) out->deciding_first[b + 1] += out->deciding_first[b];
@@ -187,11 +118,6 @@ int flow_find(const PtxFunction *f, Flow *out)
     memcpy(at, out->deciding_first, (size_t)out->n * sizeof *at);
     visit_deciding(out, at);
     free(at);
-    free(o.first);
-    free(o.from);
-    free(o.order);
-    free(o.number);
-    free(o.above);
     return rc;
 }
 
