@@ -1,4 +1,4 @@
-/* A recursive-descent evaluator. Each level of precedence is one call of binary(). */
+/* A recursive-descent evaluator; binary() climbs the levels of precedence. */
 #include "base/expr.h"
 
 #include <ctype.h>
@@ -152,18 +152,21 @@ static const char *const levels[][5] = {
     {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
 enum { LEVELS = sizeof levels / sizeof *levels };
 
-static const char *operator_at(Parser *ps, int level)
+/* The level of the operator that comes next, or -1: there is none. */
+static int operator_at(Parser *ps, const char **op)
 {
     blanks(ps);
-    for (int i = 0; i < 5 && levels[level][i]; i++) {
-        const char *op = levels[level][i];
-        size_t n = strlen(op);
-        if ((size_t)(ps->end - ps->p) < n || memcmp(ps->p, op, n)) continue;
-        char next = ps->p + n < ps->end ? ps->p[n] : 0;
-        if (n == 1 && (next == *op || next == '=') && strchr("|&<>", *op)) continue;
-        return op;
-    }
-    return NULL;
+    const char *p = ps->p;
+    if (p == ps->end || !strchr("|&^=!<>+-*/%", *p)) return -1;
+    char next = p + 1 < ps->end ? p[1] : 0;
+    for (int level = 0; level < LEVELS; level++)
+        for (int i = 0; i < 5 && levels[level][i]; i++) {
+            *op = levels[level][i];
+            if (**op != *p || ((*op)[1] && (*op)[1] != next)) continue;
+            if (!(*op)[1] && (next == *p || next == '=') && strchr("|&<>", *p)) continue;
+            return level;
+        }
+    return -1;
 }
 
 static int combine(Parser *ps, const char *op, int64_t a, int64_t b, int64_t *v)
@@ -203,12 +206,13 @@ static int combine(Parser *ps, const char *op, int64_t a, int64_t b, int64_t *v)
     return 0;
 }
 
-static int binary(Parser *ps, int level, int64_t *v)
+/* A value, and the operators of this and of stronger levels that follow it. */
+static int binary(Parser *ps, int weakest, int64_t *v)
 {
-    if (level == LEVELS) return unary(ps, v);
-    if (binary(ps, level + 1, v)) return -1;
-    const char *op;
-    while ((op = operator_at(ps, level))) {
+    const char *op = "";
+    int level;
+    if (unary(ps, v)) return -1;
+    while (weakest < LEVELS && (level = operator_at(ps, &op)) >= weakest) {
         int64_t b;
         ps->p += strlen(op);
         int decided = level == 0 ? *v != 0 : level == 1 ? *v == 0 : 0;
