@@ -1,4 +1,5 @@
-/* A branch decides whether a block runs that post-dominates one of its successors, and not the branch itself. */
+/* A branch decides whether a block runs that post-dominates one of its successors, and not the branch
+ * itself. */
 #include "eval/sim/ptx/ptx_flow.h"
 
 #include <stdlib.h>
