@@ -501,6 +501,28 @@ static int write_eye(Writer *w, const json_t *node)
     return rc ? -1 : 1;
 }
 
+/* A matrix with a vector on its diagonal: a triangle of a triangle, as readers of graphs know it. */
+static int write_diagonal(Writer *w, const json_t *node)
+{
+    const char *x = tensor(w, node, "self"), *name = own_name(node, "self"),
+               *result = output(node, 0);
+    char column[GRAPH_NAME], wide[GRAPH_NAME], upper[GRAPH_NAME], chosen[GRAPH_NAME];
+    Buffer text;
+    if (!x || !name || !result || rank_of(w, name) != 1 || whole(node, "diagonal", 0) ||
+        whole(node, "offset", 0))
+        return 0;
+    buffer_init(&text, OP_LINE_MAX);
+    int rc = result_sizes(w, result, &text);
+    if (!rc) {
+        add(w, "column", 0, NULL, memory_printf("aten.unsqueeze(%s, 1)", x), column);
+        add(w, "wide", 0, NULL, memory_printf("aten.expand(%s, %s)", column, text.data), wide);
+        add(w, "upper", 0, NULL, memory_printf("aten.triu(%s)", wide), upper);
+        add(w, result, 1, node, memory_printf("aten.tril(%s)", upper), chosen);
+    }
+    buffer_release(&text);
+    return rc ? -1 : 1;
+}
+
 /* ---- boundaries ---- */
 
 /* The node that gives a tensor, past conversions; NULL: none, or a later one overwrites it. */
@@ -568,6 +590,8 @@ static int write_composed(Writer *w, const json_t *node, const char *op)
                     {"aten.meshgrid.indexing", write_meshgrid},
                     {"aten.diff.default", write_diff},
                     {"aten.to.device", write_moved},
+                    {"aten.diag.default", write_diagonal},
+                    {"aten.diag_embed.default", write_diagonal},
                     {"aten.eye.default", write_eye},
                     {"aten.eye.m", write_eye}};
     for (size_t i = 0; i < sizeof composed / sizeof *composed; i++)

@@ -5,7 +5,7 @@
 need python3
 fixtures=$root/tests/fixtures/import
 
-for name in row several causal assigned cells composed contracted rewritten guarded joined; do
+for name in row several causal assigned cells composed contracted rewritten guarded joined diagonal; do
     run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
     [ "$(cat out)" = "tasks/$name" ]; ok $? "the folder of an imported task is told"
     run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts an imported task"
@@ -74,6 +74,9 @@ grep -q 'joined = aten.cat(\[sub, at\], -1)' tasks/joined/task.json &&
     grep -q 'aten.to.dtype(ne, torch.float32)' tasks/joined/task.json &&
     grep -q 'aten.fill_.Scalar(diagonal, 1)' tasks/joined/task.json
 ok $? "differences behind a tensor, a device and an identity are other operators"
+grep -q 'diag = aten.tril(upper)' tasks/diagonal/task.json &&
+    grep -q 'diag_embed = aten.tril(upper_1)' tasks/diagonal/task.json
+ok $? "a diagonal matrix is a triangle of a triangle"
 ! grep -q degenerate tasks/joined/task.json
 ok $? "a bias that a norm cancels and a parameter near zero make nothing degenerate"
 "$BIN/quern-task" show joined --task-root tasks 2>err | grep '^//@' >joined.cu
