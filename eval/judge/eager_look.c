@@ -104,7 +104,8 @@ int eager_allows(Run *r, int output, const TaskDifference *d, EagerNeed need, Er
     size_t n = c->output_bytes[output] / dtype_size(c->task->outputs[output].dtype);
     CaseTail got;
     TaskDifference one;
-    if (!c->eager || r->loaded->trusted || !dtype_is_float(c->task->outputs[output].dtype) ||
+    if (!c->eager || r->loaded->trusted || !r->loaded->compiler ||
+        !dtype_is_float(c->task->outputs[output].dtype) ||
         (d->bad && !is_plausible(d, share_of_candidate)) || !is_known(r, need))
         return 0;
     const CaseTail *eager = &c->eager->of[output].tail;

@@ -12,8 +12,8 @@
 
 typedef enum { EAGER_IF_KNOWN, EAGER_RUN } EagerNeed;
 
-/* 1: the baseline's errors allow those of the output; 0: they do not, or are not known; -1: an Error. d: what
- * exceeds the tolerance. */
+/* 1: the baseline's errors allow those of the output; 0: they do not, or are not known, such as where the
+ * machine has no compiler; -1: an Error. d: what exceeds the tolerance. */
 int eager_allows(Run *r, int output, const TaskDifference *d, EagerNeed need, Error *err);
 
 /* After a comparison that failed, with the fault in *f: 0: the output is as good as the baseline's, or the
