@@ -1,11 +1,13 @@
-/* The names of a kernel's parameters, its axes, whether it is still what it was traced to be, and what makes
- * it too large. */
+/* The names of a kernel's parameters, its axes, whether it is still what it was traced to be, what makes it
+ * too large, and which kernels are one. */
 #include "generate/kernel.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 /* With plain names larger numbers are parameters, too. */
 enum { PLAIN_NUMBER = 16 };
@@ -169,4 +171,84 @@ void kernel_merge(Kernel *k)
                 again = 1;
             }
     }
+}
+
+/* ---- kernels whose texts differ in the names of parameters alone ---- */
+
+enum { MOST_PARAMETERS = 64 };
+
+typedef struct {
+    const char *at;
+    size_t len;
+} Name;
+
+/* The letters of the name that begins here. 0: none does. */
+static size_t name_length(const char *at)
+{
+    size_t n = 0;
+    while (isalnum((unsigned char)at[n]) || at[n] == '_') n++;
+    return n;
+}
+
+/* The names of the kernel's parameters: each is the last one before a comma. */
+static int find_parameters(const char *text, Name name[MOST_PARAMETERS])
+{
+    static const char head[] = "kernel_@(";
+    const char *at = strstr(text, head);
+    Name last = {0};
+    int n = 0;
+    if (!at) return 0;
+    for (at += strlen(head); *at && n < MOST_PARAMETERS;) {
+        size_t len = name_length(at);
+        if (len) last = (Name){at, len};
+        if (last.len && (*at == ',' || *at == ')')) name[n++] = last;
+        if (*at == ')') break;
+        at += len ? len : 1;
+    }
+    return n;
+}
+
+static int is_member(const char *text, const char *at)
+{
+    return at > text && (at[-1] == '.' || (at[-1] == '>' && at > text + 1 && at[-2] == '-'));
+}
+
+/* Append the text with a number in place of each parameter's name. */
+static void put_numbered(const char *text, Buffer *to)
+{
+    Name name[MOST_PARAMETERS];
+    int n = find_parameters(text, name);
+    for (const char *at = text; *at;) {
+        size_t len = name_length(at);
+        int i = len && !is_member(text, at) ? 0 : n;
+        while (i < n && (name[i].len != len || memcmp(name[i].at, at, len))) i++;
+        if (i < n)
+            buffer_printf(to, "$%d", i);
+        else
+            buffer_append(to, at, len ? len : 1);
+        at += len ? len : 1;
+    }
+}
+
+int kernel_put_source(KernelText *t, const char *text)
+{
+    Buffer numbered; /* at most three letters for one of the text */
+    buffer_init(&numbered, 3 * strlen(text) + 1);
+    put_numbered(text, &numbered);
+    int at = 0;
+    while (at < t->n_seen && strcmp(t->seen[at].text, numbered.data)) at++;
+    int number = at < t->n_seen ? t->seen[at].number : t->number;
+    if (at == t->n_seen) {
+        t->seen = memory_grow(t->seen, (size_t)t->n_seen + 1, sizeof *t->seen);
+        t->seen[t->n_seen].text = memory_strdup(numbered.data);
+        t->seen[t->n_seen++].number = number;
+    }
+    buffer_release(&numbered);
+    if (number != t->number) return number;
+    for (const char *c = text; *c; c++)
+        if (*c == '@')
+            buffer_printf(t->source, "%d", t->number);
+        else
+            buffer_append(t->source, c, 1);
+    return t->number;
 }

@@ -101,7 +101,8 @@ typedef struct {
     } shared[TEXT_BUFFERS];
 } KernelText;
 int kernel_write(Kernel *k, KernelText *t, Error *err);
-/* Adds the source of a kernel, in which @ stands for its number, or finds an equal one's: the number. */
+/* Adds the source of a kernel, in which @ stands for its number, or finds one that is equal but for the names
+ * of its parameters: the number. */
 int kernel_put_source(KernelText *t, const char *text);
 
 /* For kernels whose loops are written elsewhere: what they do with one element, whose flat place in

@@ -650,21 +650,6 @@ static int put_launch(Writer *w, Error *err)
     return 0;
 }
 
-int kernel_put_source(KernelText *t, const char *text)
-{
-    for (int i = 0; i < t->n_seen; i++)
-        if (!strcmp(t->seen[i].text, text)) return t->seen[i].number;
-    t->seen = memory_grow(t->seen, (size_t)t->n_seen + 1, sizeof *t->seen);
-    t->seen[t->n_seen].text = memory_strdup(text);
-    t->seen[t->n_seen++].number = t->number;
-    for (const char *at = text; *at; at++)
-        if (*at == '@')
-            buffer_printf(t->source, "%d", t->number);
-        else
-            buffer_append(t->source, at, 1);
-    return t->number;
-}
-
 void writer_source(Writer *w, int threads)
 {
     Buffer s, guard, types, names;

@@ -56,20 +56,8 @@ def draw(task, axes, device):
 def graph_function(task, axes, device):
     """The graph as a function of the inputs, on their device. Its lines are read once, so that a call costs
     the host little."""
-    graph, names, steps = export_module("graph"), list(task["inputs"]), []
-    for line in task["graph"]:
-        results, step = graph.prepare_line(line, names, axes, device)
-        names += results
-        steps.append(step)
     inputs, outputs = list(task["inputs"]), list(task["outputs"])
-
-    def run(*tensors):
-        known = dict(zip(inputs, tensors))
-        for step in steps:
-            step(known)
-        return [known[name] for name in outputs]
-
-    return run
+    return export_module("graph").function_of(task["graph"], inputs, outputs, axes, device)
 
 
 def relu(x):

@@ -78,7 +78,7 @@ is "all checks of the package ran" "$(grep -c . out)" 6; sed 's/^/# /' err | tai
 fixtures=$root/tests/fixtures/export
 PYTHONPATH=$fixtures:. "$python" -W ignore "$fixtures/modules.py" "$root" >out 2>err
 while read -r line; do [ "${line%% *}" = ok ]; ok $? "${line#*ok }"; done <out
-is "all checks of modules ran" "$(grep -c . out)" 70; sed 's/^/# /' err | tail -5
+is "all checks of modules ran" "$(grep -c . out)" 73; sed 's/^/# /' err | tail -5
 
 cat >launches.py <<'END'
 import torch
@@ -114,18 +114,68 @@ is "each call launches both kernels on its stream" "$(awk '{print $1, $2, $3, $5
 is "the second launch takes what the first gives" "$(awk '$1 == "parts" {print $7}' launched)" \
     "$(awk '$1 == "copy" {print $6}' launched)"
 
+# Op lines run between the launches by Python's own functions, whose results the kernels take.
+cat >lines.py <<'END'
+import torch
+
+torch.Tensor.get_device = lambda self: 0
+torch._C._cuda_getDevice, torch._C._cuda_getCurrentRawStream = (lambda: 0), (lambda index: 0x10)
+import layer.driver, layer.graph, layer.torch_op as t
+
+t.Package._cubin = lambda self, device: open("layer/" + self.json["binaries"][-1]["file"], "rb").read()
+layer.driver.Driver.__init__.__defaults__ = ("./libcuda.so",)
+layer._package.device_type = "cpu"
+x, w, b, s = torch.randn(8, 96), torch.randn(160, 96), torch.randn(160), torch.randn(160)
+print(*[list(layer.op(x, w, b, s).shape) for _ in range(2)])
+run = layer.graph.function_of(
+    ["i, lambda = aten.topk(x, 2)", "v = aten.view(i, [16])", "f = aten.full([2], 0.5)",
+     "m = aten.max.dim(x, -1)", "y = aten.add.Tensor(v, inf)"],
+    ["x"], ["v", "lambda", "f", "m", "y"], {}, "cpu")
+for _ in range(2):
+    v, index, f, m, y = run(x)
+print(torch.equal(v, x.topk(2)[0].view(16)), index.dtype, f.tolist(), torch.equal(m, x.max(-1)[0]),
+      y[0].item())
+print(*sorted({type(f).__name__ for name, f in run.__globals__.items() if name.startswith("_q_line")}))
+END
+LAUNCHES=$tmp/lines SIZES="rest:8,8,8,4,4" "$python" -W ignore lines.py >out 2>err
+is "op lines are written out with the launches" "$(sed 2d out)" "[8, 160] [8, 160]
+builtin_function_or_method method_descriptor"
+is "their results are PyTorch's" "$(sed -n 2p out)" "True torch.int64 [0.5, 0.5] True inf"
+is "each call launches the kernel" "$(awk '{print $1, $2, $3}' lines | uniq -c | xargs)" \
+  "2 rest 5,1,1 256,1,1"
+sed 's/^/# /' err | tail -5
+
+# The entry point of a FlashInfer-Bench solution, over the stand-in.
+task=k1_19_relu level=$root/tasks/kernelbench/level1
+"$BIN/quern-kernel" --task $task --task-root "$level" >point.cu
+run quern-export --task $task --task-root "$level" --to flashinfer --name point -o bench point.cu
+ok $? "$task is exported"
+cat >bench.py <<'END'
+import contextlib, json, os, torch
+os.makedirs("solved")
+for source in json.load(open("bench/solution.json"))["sources"]:
+    open(os.path.join("solved", source["path"]), "w").write(source["content"])
+torch.cuda.get_device_capability = lambda device: (9, 0)
+torch.cuda.device = lambda device: contextlib.nullcontext()
+torch.cuda.current_stream = lambda device: type("Stream", (), {"cuda_stream": 0x10})
+import solved.driver
+solved.driver.Driver.__init__.__defaults__ = ("./libcuda.so",)
+from solved.main import run
+for _ in range(2):
+    run(torch.zeros(64, 64), torch.zeros(64, 64))
+END
+LAUNCHES=$tmp/solved.txt SIZES="kernel_1:8,8,4" "$python" -W ignore bench.py >out 2>err
+is "a FlashInfer-Bench solution launches its kernel" "$(awk '{print $1}' solved.txt | xargs)" \
+  "kernel_1 kernel_1"
+sed 's/^/# /' err | tail -5
+
 # FlashInfer-Bench's own models take the three files.
 if "$python" -c 'import flashinfer_bench' 2>/dev/null; then
-  task=k1_19_relu
-  "$BIN/quern-kernel" --task "$task" --task-root "$root/tasks/kernelbench/level1" >point.cu
-  run quern-export --task "$task" --task-root "$root/tasks/kernelbench/level1" --to flashinfer --name point \
-      -o point point.cu
-  ok $? "$task is exported"
   "$python" -c '
 import json
 from flashinfer_bench.data import Definition, Solution, Trace
 for model, name in (Definition, "definition"), (Solution, "solution"), (Trace, "trace"):
-    model.model_validate(json.load(open(f"point/{name}.json")))' 2>err
+    model.model_validate(json.load(open(f"bench/{name}.json")))' 2>err
   ok $? "FlashInfer-Bench takes definition, solution and trace"; head -5 err | sed 's/^/# /'
 else ok 0 "FlashInfer-Bench takes definition, solution and trace # SKIP it is not installed"; fi
 done_testing

@@ -49,4 +49,5 @@ def run(*tensors):
         buffers = [torch.empty(n, dtype=torch.uint8, device=device) for n in sizes]
         addresses = {n: t.data_ptr() for n, t in zip(_inputs + _outputs, tensors)}
         addresses.update((b["name"], t.data_ptr()) for b, t in zip(_package["buffers"], buffers))
-        prepared.run(addresses, torch.cuda.current_stream(device).cuda_stream)
+        prepared.run([addresses[name] for name in prepared.slots],
+                     torch.cuda.current_stream(device).cuda_stream)

@@ -6,6 +6,8 @@ import keyword
 
 import torch
 
+from .graph import written
+
 # Any call that is no plain one goes to the registered operator: while PyTorch traces, under functorch and
 # modes, and where a tensor is not as it was judged.
 _FUNCTION = """
@@ -56,20 +58,18 @@ def {name}({signature}):
         return {call}
     return _q_put({call}, ({tensors},))
 """
-_BEGIN = """if _q_named or len(_q_given) != {n}{changed}:
+_BEGIN = """if _q_named or _q_len(_q_given) != {n}{changed}:
         return {otherwise}
     {names}, = _q_given
     """
+# Python's own, under names that no argument has. torch.compile takes the name of a dict's class with some of
+# its versions alone.
+_OWN = {f"_q_{k.__name__}": k for k in (type, len, list, tuple, dict, bool, int, float, complex, str)}
 _GIVEN = """
 def given({signature}):
     _q_held = self._quern_bound.tensors()
     return None if {unlike} else [{tensors}]
 """
-
-
-def _written(name, source, scope):
-    exec(compile(source, f"<{name}, written for a package>", "exec"), scope)
-    return scope[name]
 
 
 def _each(text, separator, names):
@@ -91,19 +91,21 @@ def operator_function(package):
         name=package.name, signature=listed, first=names[0], unfit=_each(_UNFIT, " or ", names),
         elsewhere=_each(" or {t}.get_device() != _q_index", "", names[1:]),
         shapes=_each("{t}.shape", ", ", names), **_parts(package, names))
-    return _written(package.name, source, package.scope())
+    return written(package.name, source, package.scope())
 
 
 # ---- the forward of a module ----
 
 def _container(template, value):
     """The same of a tuple, list, dict or dataclass: a source, and each part with its template."""
-    wrong = f"{value}.__class__.__name__ != {template['type']!r}"
+    kind = template["type"]
+    wrong = f"_q_type({value}) is not _q_{kind}" if f"_q_{kind}" in _OWN else \
+        f"_q_type({value}).__name__ != {kind!r}"
     if "items" in template:
-        return [f"{wrong} or len({value}) != {len(template['items'])}"], [
+        return [f"{wrong} or _q_len({value}) != {len(template['items'])}"], [
             (t, f"{value}[{i}]") for i, (_, t) in enumerate(template["items"])]
     if "keys" in template:
-        return [f"{wrong} or list({value}) != {[k for k, _ in template['keys']]!r}"], [
+        return [f"{wrong} or _q_list({value}) != {[k for k, _ in template['keys']]!r}"], [
             (t, f"{value}[{k!r}]") for k, t in template["keys"]]
     return [wrong], [(t, f"{value}.{name}") for name, t in template["fields"]]
 
@@ -122,7 +124,7 @@ def _unlike(template, value, constants):
     else:
         constants.append(template)
         own = f"_q_constant_{len(constants) - 1}"
-        return [f"{value}.__class__ is not {type(template).__name__} or {value} != {own}"], []
+        return [f"_q_type({value}) is not _q_{type(template).__name__} or {value} != {own}"], []
     tensors = []
     for t, place in parts:
         more, found = _unlike(t, place, constants)
@@ -164,7 +166,7 @@ class _Signature:
 
     def __init__(self, package, kind):
         parameters = list(inspect.signature(kind.forward).parameters.values())[1:]
-        templates, self.scope = _templates(package, parameters), {}
+        templates, self.scope = _templates(package, parameters), dict(_OWN)
         self.unlike, self.tensors, self.constants = [], [], []
         self.texts, self.positional, self.by_name, last = ["self"], [], [], None
         self.each = []  # of each parameter: itself, its conditions, whether it has tensors
@@ -223,7 +225,7 @@ def given_function(package, kind):
               for spec in package.json["inputs"]]
     unlike = " or ".join(s.unlike) or "False"
     source = _GIVEN.format(signature=s.text, unlike=unlike, tensors=", ".join(listed))
-    return _written("given", source, s.scope)
+    return written("given", source, s.scope)
 
 
 def forward_functions(package, kind, otherwise):
@@ -242,7 +244,7 @@ def forward_functions(package, kind, otherwise):
              "tensors": ", ".join(names), "gradients": _each("{t}.requires_grad", " or ", names),
              **_parts(package, names)}
     scope = {**package.scope(), **s.scope, "_q_otherwise": otherwise, "_q_module": torch.nn.Module}
-    forward = _written("forward", _FORWARD.format(
+    forward = written("forward", _FORWARD.format(
         name="forward", signature=s.text, begin="", hooks="hooks",
         unlike="".join(f" or {w}" for w in s.unlike),
         otherwise=f"_q_otherwise(self, {s.arguments})", **parts), scope)
@@ -252,7 +254,7 @@ def forward_functions(package, kind, otherwise):
     plain = "_q_module.__call__(self, *_q_given, **_q_named)"
     begin = _BEGIN.format(n=len(quick[0]), names=", ".join(quick[0]), otherwise=plain,
                           changed=" or self._compiled_call_impl or 'forward' in self.__dict__")
-    return forward, _written("__call__", _FORWARD.format(
+    return forward, written("__call__", _FORWARD.format(
         name="__call__", signature="self, *_q_given, **_q_named", begin=begin, hooks="call_hooks",
         unlike="".join(f" or {w}" for w in quick[1]), otherwise=plain, **parts), scope)
 

@@ -69,11 +69,13 @@ class _Config(ctypes.Structure):
 
 class Prepared:
     """The launches for one set of shapes. Only the pointers and the stream change from call to call; each
-    thread has its own memory for them. slots: the place of each tensor by its name."""
+    thread has its own memory for them. slots: the place of each tensor by its name, or those alone that the
+    launches take."""
 
-    def __init__(self, kernels, launches, slots):
-        self.kernels, self.launches, self.slots = kernels, launches, slots
-        self.names = {value for launch in launches for kind, value, _ in launch[4] if kind == "pointer"}
+    def __init__(self, kernels, launches, slots=None):
+        names = [value for launch in launches for kind, value, _ in launch[4] if kind == "pointer"]
+        self.kernels, self.launches = kernels, launches
+        self.slots = slots or {name: i for i, name in enumerate(dict.fromkeys(names))}
         self.local = threading.local()
 
     def _need_context(self):

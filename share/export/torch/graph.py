@@ -82,30 +82,92 @@ def read_line(line, tensors, axes, wide=False, device=None):
 
 
 class _Named:
-    """A tensor in the arguments of a line."""
+    """A tensor in the arguments of a line, which Python writes as its name."""
 
     def __init__(self, name):
         self.name = name
 
-
-def _filled(argument, tensors):
-    if isinstance(argument, _Named):
-        return tensors[argument.name]
-    return [_filled(a, tensors) for a in argument] if isinstance(argument, list) else argument
+    def __repr__(self):
+        return self.name
 
 
-def prepare_line(line, names, axes, device):
-    """(names of results, a function that runs the line on a dictionary of tensors, which has `names`, and
-    puts its results there). The line is read once."""
-    known = {n: _Named(n) for n in names}
+def local(name):
+    """A tensor's name as a local variable."""
+    return f"t_{name}"
+
+
+def source_of(line, names, axes, device, scope):
+    """(names of results, source) of a line that runs on local variables, of which it has `names`. What is no
+    number or tensor goes into scope under a name that begins with _q_."""
+    known = {n: _Named(local(n)) for n in names}
     results, operator, positional, keyword = read_line(line, known, axes, device=device)
 
-    def run(tensors):
-        values = operator(*[_filled(a, tensors) for a in positional],
-                          **{k: _filled(a, tensors) for k, a in keyword.items()})
-        tensors.update(zip(results, [values] if isinstance(values, torch.Tensor) else values))
+    def text(value):
+        if isinstance(value, list):
+            return f"[{', '.join(map(text, value))}]"
+        if isinstance(value, (_Named, bool, int, str, type(None))):
+            return repr(value)
+        scope[f"_q_value_{len(scope)}"] = value
+        return f"_q_value_{len(scope) - 1}"
 
-    return results, run
+    call = f"_q_line_{len(scope)}"
+    _settle(scope, call, operator)
+    arguments = [text(a) for a in positional] + [f"{k}={text(v)}" for k, v in keyword.items()]
+    rest = "" if _gives_tensor(operator) else ", *_"
+    return results, f"{', '.join(map(local, results))}{rest} = {call}({', '.join(arguments)})"
+
+
+def written(name, source, scope):
+    """The function of a name in a source."""
+    exec(compile(source, f"<{name}, written for a package>", "exec"), scope)
+    return scope[name]
+
+
+def function_of(lines, inputs, outputs, axes, device):
+    """Lines as a function of the inputs that gives a list of the outputs. They are read once."""
+    names, scope, body = list(inputs), {}, []
+    for line in lines:
+        results, source = source_of(line, names, axes, device, scope)
+        names += results
+        body.append(f"    {source}\n")
+    return written("run", f"def run({', '.join(map(local, inputs))}):\n{''.join(body)}"
+                   f"    return [{', '.join(map(local, outputs))}]\n", scope)
+
+
+# Where PyTorch's own functions for Python are: these cost half of what torch.ops does.
+_BOUND = [getattr(torch._C, n, None) for n in ("_VariableFunctions", "_nn", "TensorBase")]
+
+
+def _settle(scope, name, operator):
+    """The first call of an operator in a scope chooses between it and Python's own function of its name."""
+    own = operator.__name__.partition(".")[0]
+    bound = next((f for f in (getattr(place, own, None) for place in _BOUND) if f is not None), None)
+    if bound is None or own.endswith("_") or str(operator).partition(".")[0] != "aten":
+        scope[name] = operator
+        return
+
+    def first(*given, **named):
+        want = operator(*given, **named)
+        scope[name] = bound if _alike(bound, want, given, named) else operator
+        return want
+
+    scope[name] = first
+
+
+def _alike(bound, want, given, named):
+    """Whether a function gives tensors like these, in memory of their own or in that of the same input."""
+    try:
+        got = bound(*given, **named)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    got, want = ([r] if isinstance(r, torch.Tensor) else list(r) for r in (got, want))
+    inputs = [t.untyped_storage()._cdata for t in given if isinstance(t, torch.Tensor)]
+
+    def told(t):
+        lies = t.untyped_storage()._cdata
+        return t.dtype, t.device, t.shape, t.stride(), lies in inputs and (lies, t.storage_offset())
+
+    return [told(t) for t in got] == [told(t) for t in want]
 
 
 def run_line(line, tensors, axes, wide=False):

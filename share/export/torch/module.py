@@ -7,6 +7,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from .calls import copying, forward_functions, given_function, guard, memory_format
+from .graph import written
 
 _CONTAINERS, _MOST_CALLS = ("_parameters", "_buffers"), 4096
 # With any of these, __call__ of torch.nn.Module does more than to call forward.
@@ -66,6 +67,32 @@ def _flatten(value):
         return pytree.tree_unflatten(out, spec)
 
     return own, again
+
+
+def _literal(value, texts):
+    """A source that makes a result of Python's own containers like this one, or None. texts: of each leaf by
+    its identity."""
+    kind = type(value)
+    if kind is dict:
+        parts = {k: _literal(v, texts) for k, v in value.items()}
+        fit = all(type(k) in (str, int) for k in parts) and all(parts.values())
+        return f"{{{', '.join(f'{k!r}: {v}' for k, v in parts.items())}}}" if fit else None
+    if kind is list or kind is tuple:
+        parts = [_literal(v, texts) for v in value]
+        inside = "".join(f"{p}, " for p in parts) if all(parts) else None
+        return None if inside is None else f"[{inside}]" if kind is list else f"({inside})"
+    return texts.get(id(value))
+
+
+def _put(casts, result, again):
+    """A function that makes a result, whose source is given, of the operator's results and the tensors."""
+    scope, names = {"_q_again": again}, ", ".join(f"r{i}" for i in range(len(casts)))
+    lines = ["def put(results, tensors):", f"{names} = results"]
+    for i, cast in enumerate(casts):
+        if cast:
+            scope[f"_q_type_{i}"], scope[f"_q_format_{i}"] = cast
+            lines.append(f"r{i} = r{i}.to(_q_type_{i}, memory_format=_q_format_{i})")
+    return written("put", "\n    ".join([*lines, f"return {result}"]), scope)
 
 
 class Bound:
@@ -137,22 +164,24 @@ class Bound:
             return "a result is not the input that it was"
         outputs = _outputs(package, leaves)
         dtypes, laid = [t.dtype for t in outputs], [memory_format(t) for t in outputs]
-        flat = places == list(range(n)) and type(result) is tuple and n == len(result) and all(
+        plain = isinstance(result, torch.Tensor) or type(result) is tuple and n == len(result) > 1 and all(
             a is b for a, b in zip(result, leaves))
-        plain = isinstance(result, torch.Tensor) or flat and n > 1
         if plain and places == list(range(n)) and dtypes == package.out_dtypes and not any(laid):
             self.puts[formats] = None
             return None
 
-        def put(results, tensors):
-            results = [results] if isinstance(results, torch.Tensor) else results
-            given = [r if r.dtype is d and not f else r.to(d, memory_format=f or torch.preserve_format)
-                     for r, d, f in zip(results, dtypes, laid)]
-            if flat:
-                return tuple(given)
-            every = (*given, *tensors, None)
-            return again([every[i] for i in places])
-
+        casts = [None if d is own and not f else (d, f or torch.preserve_format)
+                 for d, own, f in zip(dtypes, package.out_dtypes, laid)]
+        given = [*(f"r{i}" for i in range(n)), *(f"tensors[{i}]" for i in range(len(tensors))), "None"]
+        texts = [given[i] for i in places]
+        if torch.compiler.is_compiling():  # which follows no function that is written out
+            def put(results, tensors):
+                results = [results] if isinstance(results, torch.Tensor) else results
+                every = [r.to(c[0], memory_format=c[1]) if c else r for r, c in zip(results, casts)]
+                return again([(*every, *tensors, None)[i] for i in places])
+        else:
+            found = _literal(result, {id(leaf): text for leaf, text in zip(leaves, texts)})
+            put = _put(casts, found or f"_q_again([{', '.join(texts)}])", again)
         self.puts[formats] = put
         return None
 
@@ -171,7 +200,7 @@ def _otherwise(self, arguments, keywords):
         why = bound.changed(traced) or package.unfit(tensors, traced)
     if why is None and not traced:
         why = package.refusal(tensors)
-    formats = () if traced or why else _formats(tensors)
+    formats = () if why else _formats(tensors)
     if why is None and not (traced or formats in bound.checked):
         return _first(self, (arguments, keywords), tensors, formats)
     if why is None and formats not in bound.puts:

@@ -1,5 +1,6 @@
 """The operator of a package: torch.ops.quern.NAME."""
 
+import contextlib
 import json
 import os
 import threading
@@ -10,7 +11,7 @@ import torch
 from . import plan
 from .calls import memory_format, operator_function
 from .driver import Driver, Kernels, Prepared
-from .graph import prepare_line, run_line
+from .graph import local, run_line, source_of, written
 from .module import module_class
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
@@ -126,8 +127,9 @@ class Package:
         if wide:
             tensors = [t.double() if t.is_floating_point() else t for t in tensors]
         values = dict(zip(self.inputs, tensors))
-        for line in graph:
-            run_line(line, values, axes, wide)
+        with _wide() if wide else contextlib.nullcontext():
+            for line in graph:
+                run_line(line, values, axes, wide)
         return self._result([_own(values[n].contiguous(), tensors) for n in self.out_names])
 
     def say(self, why):
@@ -174,7 +176,7 @@ class Package:
             return "autocast is on"
         if not traced and _modes[2]() is not None:
             return "it is called within torch.func"
-        why = self._reason(tensors, traced, not traced)
+        why = self._reason(tensors, traced, copied=True)
         if why is None and traced and not (self.fits and self.fits([t.shape for t in tensors])):
             return "sizes are outside of those that were judged"
         return why
@@ -238,16 +240,13 @@ class Package:
         for buffer, size in zip(self.json["buffers"], buffers):
             dtype = _BUFFERS.get(buffer["type"], torch.uint8)
             memory.append((buffer["name"], (size // dtype.itemsize,), dtype))
+        if any(isinstance(step, str) for step in launches):
+            return _call_with_lines(self, self._segments(device, launches), memory, axes, device), None
         slots = {name: i for i, name in enumerate(self.inputs + [name for name, _, _ in memory])}
-        for line in [l for l in launches if isinstance(l, str)]:
-            for name in line.split("=", 1)[0].split(","):
-                slots.setdefault(name.strip(), len(slots))
-        segments = self._segments(device, launches, slots)
-        if any(isinstance(s, str) for s in segments):
-            return _call_with_lines(self, segments, memory, axes, device), None
-        return _call(segments[0].run, memory, device.type, len(outputs)), None
+        run = Prepared(self.kernels[device], launches, slots).run
+        return _call(run, memory, device.type, len(outputs)), None
 
-    def _segments(self, device, launches, slots):
+    def _segments(self, device, launches):
         """The steps in order: a Prepared for launches that follow one another, or the line of an operator."""
         segments = []
         for step in launches:
@@ -257,7 +256,7 @@ class Package:
                 segments[-1].append(step)
             else:
                 segments.append([step])
-        return [s if isinstance(s, str) else Prepared(self.kernels[device], s, slots) for s in segments]
+        return [s if isinstance(s, str) else Prepared(self.kernels[device], s) for s in segments]
 
     def _addresses(self, tensors, index):
         """Of the inputs; None where the kernels cannot take them."""
@@ -334,6 +333,17 @@ class Package:
         return None
 
 
+@contextlib.contextmanager
+def _wide():
+    """A float tensor that is made of numbers or of integers has double precision."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
 def _own(result, inputs):
     """A result of an operator shares no memory with its inputs."""
     own = result.untyped_storage()._cdata
@@ -393,29 +403,26 @@ def _call(launch, memory, device, outputs):
 
 
 def _call_with_lines(package, segments, memory, axes, device):
-    """The same, where operators run between the launches."""
-    make, names = _make(memory, device.type), package.inputs + [name for name, _, _ in memory]
-    known, steps = list(names), []
-    for segment in segments:
+    """The same, where operators run between the launches: a function that is written out."""
+    known, scope = package.inputs + [n for n, _, _ in memory], {"_q_empty": _allocator(device.type)}
+    lines = [f"{', '.join(map(local, package.inputs))}, = tensors"]
+    for i, (name, shape, dtype) in enumerate(memory):
+        scope[f"_q_memory_{i}"] = (shape, _strides(shape), dtype)
+        lines.append(f"{local(name)} = _q_empty(*_q_memory_{i})")
+    made = set()  # by operators: these may have channels last
+    for i, segment in enumerate(segments):
         if isinstance(segment, str):
-            results, segment = prepare_line(segment, known, axes, device)
-            known += results
-        steps.append(segment)
-
-    def call(tensors, addresses, stream):
-        values = dict(zip(names, (*tensors, *make(addresses))))
-        for step in steps:
-            if not isinstance(step, Prepared):
-                step(values)
-                continue
-            at = [0] * len(step.slots)
-            for name in step.names:  # an operator's result may have channels last
-                values[name] = values[name].contiguous()
-                at[step.slots[name]] = values[name].data_ptr()
-            step.run(at, stream)
-        return package._result([values[n].contiguous() for n in package.out_names])
-
-    return call
+            results, line = source_of(segment, known, axes, device, scope)
+            known, made = known + results, made.union(results)
+        else:
+            names = list(segment.slots)
+            lines += [f"{local(n)} = {local(n)}.contiguous()" for n in names if n in made]
+            scope[f"_q_run_{i}"] = segment.run
+            line = f"_q_run_{i}([{', '.join(f'{local(n)}.data_ptr()' for n in names)}], stream)"
+        lines.append(line)
+    results = [local(n) + (".contiguous()" if n in made else "") for n in package.out_names]
+    lines.append(f"return {', '.join(results)}")
+    return written("call", "\n    ".join(["def call(tensors, addresses, stream):", *lines]), scope)
 
 
 def load(init_file, name):
