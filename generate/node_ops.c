@@ -585,7 +585,15 @@ static int is_own_product(const Nodes *n)
     return genes_choose(n->genes, key, &(GenePoint){.gene = GENE_OWN, .most = 1});
 }
 
-/* As a fold: of plain kernels, which compute the sums themselves. */
+/* 1: each sum has one term, as the angles of a rotary embedding have. */
+static int is_outer(const Products *b)
+{
+    for (int k = 0; k < SIZE_BINDINGS; k++)
+        if (b->at[k].count[PRODUCT_DEPTH] != 1) return 0;
+    return 1;
+}
+
+/* As a fold: of plain kernels, which compute the sums themselves. In others one term is pointwise. */
 static int product(Nodes *n, const NodeCall *c, Error *err)
 {
     enum { WHOLE = PRODUCT_GROUPS, RESULT = PRODUCT_GROUPS - 1 };
@@ -596,10 +604,12 @@ static int product(Nodes *n, const NodeCall *c, Error *err)
         product_groups(&b.at[k], 1);
     }
     const Product *p = &b.at[0];
-    if (!is_simple_product(&b) || !is_own_product(n)) return 1;
+    const int outer = !n->plain && is_outer(&b);
+    if (!is_simple_product(&b) || !(outer || (n->plain && is_own_product(n)))) return 1;
     int left = product_operand(n, c, &b, PRODUCT_A, WHOLE),
         right = product_operand(n, c, &b, PRODUCT_B, WHOLE);
-    int y = node_fold(n, FOLD_SUM, node_made(n, "a * b", left, right), 1u << RESULT);
+    int y = node_made(n, "a * b", left, right);
+    if (!outer) y = node_fold(n, FOLD_SUM, y, 1u << RESULT);
     y = times(n, y, p->alpha);
     if (p->side[PRODUCT_D].tensor && p->beta != 0)
         y = node_made(n, "a + b", y,
@@ -628,5 +638,5 @@ int nodes_of_call(Nodes *n, const NodeCall *c, Error *err)
     if (rc > 0) rc = node_window(n, c, err);
     if (rc > 0 && !n->plain && !strncmp(op->name, "aten.einsum", strlen("aten.einsum")))
         rc = node_einsum(n, c);
-    return rc > 0 && n->plain ? product(n, c, err) : rc;
+    return rc > 0 ? product(n, c, err) : rc;
 }

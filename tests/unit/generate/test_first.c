@@ -305,6 +305,18 @@ static void test_classes_may_have_places(void **state)
     expect(source_of(&s, lines, (const int[]){1, 4, 3}), "//@ launch kernel_2<<<", "//@ op");
 }
 
+static void test_a_product_of_one_term_is_pointwise(void **state)
+{
+    static const char *const lines[] = {"a = aten.transpose.int(x, 0, 1)",
+                                        "b = aten.unsqueeze(a, -1)", "c = aten.unsqueeze(z, 1)",
+                                        "d = aten.bmm(b, c)", "y = aten.cos(d)"};
+    Small s = {.axes = {{"rows", NULL, 8}, {"batch", NULL, 24}, {"cols", NULL, 40}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "batch"),
+                          tensor("z", DTYPE_F32, "batch", "cols")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){5, 3, 2}), "//@ launch kernel_1<<<", "//@ op");
+}
+
 /* A block that kept its row in many registers would be alone while it computes. */
 static void test_a_late_pass_reads_its_row_again(void **state)
 {
@@ -464,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_axes_that_are_tied_are_no_numbers),
         cmocka_unit_test(test_the_last_row_has_an_expression),
         cmocka_unit_test(test_own_sizes_choose_the_schedule),
+        cmocka_unit_test(test_a_product_of_one_term_is_pointwise),
         cmocka_unit_test(test_classes_may_have_places),
         cmocka_unit_test(test_a_late_pass_reads_its_row_again),
         cmocka_unit_test(test_a_part_of_an_axis_is_no_other_axis),
