@@ -10,7 +10,7 @@
 #include "tasks/task.h"
 
 /* Elements of one stream of random numbers in a large tensor. Threads take one block at a time. */
-enum { BLOCK = 1 << 16, CHUNK = 512 };
+enum { BLOCK = TASK_STREAM, CHUNK = 512 };
 
 /* Elements of such a tensor that are drawn together where an element needs no earlier one. */
 enum { GRAIN = 256 };
@@ -228,15 +228,21 @@ size_t task_part(const Task *t, int input)
     return is_counted(&(Recipe){.x = &t->inputs[input], .variant = VARIANT_DRAWN}) ? GRAIN : BLOCK;
 }
 
+static Random stream_at(const Recipe *m, uint64_t block)
+{
+    uint64_t name[2] = {m->stream, block};
+    Random r;
+    random_init(&r, m->seed, random_hash(name, sizeof name));
+    return r;
+}
+
 /* The elements of a block from `from` on, of those before n; dst is of element `from`. */
 static void fill_block(const Recipe *m, size_t block, char *dst, size_t from, size_t n)
 {
     size_t first = block * BLOCK, at = first < from ? from : first,
            count = (n - first < BLOCK ? n : first + BLOCK) - at;
     char *to = dst + (at - from) * dtype_size(m->x->dtype);
-    uint64_t name[2] = {m->stream, block};
-    Random r;
-    random_init(&r, m->seed, random_hash(name, sizeof name));
+    Random r = stream_at(m, block);
     if (is_counted(m))
         fill_counted(random_u64(&r) + 4 * (at - first), m, (float *)(void *)to, count);
     else
@@ -396,6 +402,34 @@ static int recipe_of(const TaskCase *c, int input, Recipe *m, Error *err)
     if (m->variant == VARIANT_INTEGERS)
         m->limit = integer_limit(c->task, c->workload, input, c->seed);
     return 0;
+}
+
+int task_draw_streams(const TaskCase *c, int input, size_t n, TaskStreams *out)
+{
+    Recipe m;
+    if (n <= TASK_LARGE || c->task->inputs[input].dtype != DTYPE_F32 ||
+        recipe_of(c, input, &m, NULL) || m.length || m.variant != VARIANT_DRAWN ||
+        m.x->draw == DRAW_INTEGER)
+        return 0;
+    const TaskTensor *x = m.x;
+    size_t streams = (n + BLOCK - 1) / BLOCK;
+    *out = (TaskStreams){.by_index = is_counted(&m),
+                         .draw = (int)x->draw,
+                         .low = x->draw == DRAW_POSITIVE ? 0.5 : x->low,
+                         .wide = x->draw == DRAW_POSITIVE ? 1 : x->high - x->low,
+                         .mean = x->mean,
+                         .std = x->std,
+                         .scale = m.scale,
+                         .n = n,
+                         .state = memory_array(4 * streams, sizeof *out->state)};
+    for (uint64_t i = 0; i < streams; i++) {
+        Random r = stream_at(&m, i);
+        if (out->by_index)
+            out->state[4 * i] = random_u64(&r);
+        else
+            memcpy(out->state + 4 * i, r.s, sizeof r.s);
+    }
+    return 1;
 }
 
 /* Both ends of the range are among a small tensor's integers, where they fit, and, of more elements, their

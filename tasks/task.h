@@ -260,6 +260,19 @@ int task_draw(const TaskCase *c, int input, void *dst, Error *err);
 /* Elements of a large input that are drawn together, as VARIANT_DRAWN. */
 size_t task_part(const Task *t, int input);
 
+/* How the float32 numbers of a large tensor are drawn: each TASK_STREAM elements from a stream of
+ * random numbers of their own. `by_index`: an element's number depends on its index and the stream's
+ * first one, `state`[0], alone; else xoshiro's states are at 4 numbers a stream. */
+typedef struct TaskStreams {
+    int by_index, draw; /* Draw */
+    double low, wide, mean, std, scale;
+    size_t n;
+    uint64_t *state; /* the caller frees it */
+} TaskStreams;
+
+enum { TASK_STREAM = 1 << 16 };
+/* Returns 1 where an input is drawn so, its first n elements; 0: it is drawn in another way. */
+int task_draw_streams(const TaskCase *c, int input, size_t n, TaskStreams *out);
 /* Fills elements [from, from + count) of a tensor of more than TASK_LARGE elements, as task_draw
  * fills them; from is a multiple of task_part. A smaller tensor is filled whole. */
 int task_draw_part(const TaskCase *c, int input, size_t from, size_t count, void *dst, Error *err);

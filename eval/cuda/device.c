@@ -347,6 +347,12 @@ static int cuda_keep(Device *d, const void *src, size_t bytes, DeviceGolden **ou
     return leave(d, rc);
 }
 
+static int cuda_draw(Device *d, const DeviceDraw *what, DeviceGolden **out, Error *err)
+{
+    if (enter(d, err)) return -1;
+    return leave(d, trusted_draw(&d->trusted, what, out, err));
+}
+
 static int cuda_keep_of(Device *d, DevicePtr p, size_t bytes, DeviceGolden **out, Error *err)
 {
     if (buffers_hold(d, p, bytes, err) || enter(d, err)) return -1;
@@ -431,6 +437,7 @@ static const DeviceClockOps clock_ops = {
 
 static const DeviceGoldenOps golden_ops = {
     .keep = cuda_keep,
+    .draw = cuda_draw,
     .keep_of = cuda_keep_of,
     .free = cuda_golden_free,
     .fill = cuda_fill,

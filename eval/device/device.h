@@ -301,9 +301,19 @@ typedef struct {
                     Fault *fault);
 } DeviceClockOps;
 
+/* Numbers that a device draws as a host does. */
+typedef struct {
+    const struct TaskStreams *streams; /* tasks/task.h */
+    const float *first;                /* what a host draws of the beginning */
+    size_t n_first;
+} DeviceDraw;
+
 /* Contents in the harness's device memory. */
 typedef struct {
     int (*keep)(Device *d, const void *src, size_t bytes, DeviceGolden **out, Error *err);
+    /* Keep float32 numbers that the device draws (DeviceDraw). Returns 1, and keeps nothing, where the
+     * first differ from the caller's. */
+    int (*draw)(Device *d, const DeviceDraw *what, DeviceGolden **out, Error *err);
     /* Keep the first bytes of a buffer. */
     int (*keep_of)(Device *d, DevicePtr p, size_t bytes, DeviceGolden **out, Error *err);
     void (*free)(Device *d, DeviceGolden *g);

@@ -20,10 +20,15 @@ enum { MAX_CUBIN = 4 << 20, CACHE_BYTES = 1 << 30 };
 EMBED(harness_cu, "eval/cuda/context/harness.cu")
 
 const char *const harness_names[HARNESS_KERNELS] = {
-    [HARNESS_ZONES] = "harness_zones",     [HARNESS_COMPARE] = "harness_compare",
-    [HARNESS_SAME] = "harness_same",       [HARNESS_DIGEST] = "harness_digest",
-    [HARNESS_NOTHING] = "harness_nothing", [HARNESS_FLUSH] = "harness_flush",
+    [HARNESS_ZONES] = "harness_zones",
+    [HARNESS_COMPARE] = "harness_compare",
+    [HARNESS_SAME] = "harness_same",
+    [HARNESS_DIGEST] = "harness_digest",
+    [HARNESS_NOTHING] = "harness_nothing",
+    [HARNESS_FLUSH] = "harness_flush",
     [HARNESS_WAIT] = "harness_wait",
+    [HARNESS_DRAW] = "harness_draw",
+    [HARNESS_DRAW_BY_INDEX] = "harness_draw_by_index",
 };
 
 struct Harness {

@@ -272,3 +272,88 @@ extern "C" __global__ void harness_wait(u64 period, u64 phase, u32 turns)
 extern "C" __global__ void harness_nothing()
 {
 }
+
+/* ---- inputs, bit for bit as tasks/draw_inputs.c draws them ---- */
+
+/* The numbers of the streams lie HEAD u64 behind its beginning, 4 a stream of 65536 elements. */
+struct Numbers {
+    double low, wide, mean, std, scale;
+    u64 n, mixed;
+};
+
+static const int HEAD = 8;
+
+__device__ inline u64 number(u64 counter)
+{
+    u64 x = counter * 0x9e3779b97f4a7c15ull;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    return x ^ x >> 31;
+}
+
+__device__ inline u32 four_uniforms(u64 x)
+{
+    return (u32)(x & 0xffff) + (u32)(x >> 16 & 0xffff) + (u32)(x >> 32 & 0xffff) + (u32)(x >> 48);
+}
+
+__device__ inline double mixed_factor(u64 bits)
+{
+    return bits == 0 ? 16.0 : bits == 1 ? 1.0 / 4096.0 : bits == 2 ? 0.0 : 1.0;
+}
+
+/* The first number of each stream. */
+extern "C" __global__ void harness_draw_by_index(const Numbers *given, float *out)
+{
+    const Numbers m = *given;
+    const u64 *state = (const u64 *)given + HEAD;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < m.n;
+         i += (u64)gridDim.x * blockDim.x) {
+        u64 at = state[4 * (i >> 16)] + 4 * (i & 0xffff);
+        u32 sum = four_uniforms(number(at)) + four_uniforms(number(at + 1)) +
+                  four_uniforms(number(at + 2));
+        u64 last = number(at + 3);
+        double x = __dadd_rn(__dmul_rn(__dadd_rn((double)sum, 6.0), 1.0 / 65536.0), -6.0);
+        double low = __dmul_rn((double)(int)(last & 0xffffff), 1.0 / 1099511627776.0);
+        x = __dadd_rn(x, low);
+        if (m.mixed) x = __dmul_rn(x, mixed_factor(last >> 60));
+        out[i] = __double2float_rn(__dmul_rn(__dadd_rn(m.mean, __dmul_rn(m.std, x)), m.scale));
+    }
+}
+
+__device__ inline u64 next(u64 *s)
+{
+    u64 x = s[1] * 5, out = (x << 7 | x >> 57) * 9, t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = s[3] << 45 | s[3] >> 19;
+    return out;
+}
+
+/* A thread has a stream of 65536 elements; its warp stores 32 of each stream at a time. Blocks of 32. */
+extern "C" __global__ void harness_draw(const Numbers *given, float *out)
+{
+    __shared__ float tile[32][33];
+    const Numbers m = *given;
+    const u64 *state = (const u64 *)given + HEAD;
+    const u64 streams = (m.n + 65535) >> 16;
+    for (u64 first = blockIdx.x * 32ull; first < streams; first += gridDim.x * 32ull) {
+        u64 s[4], own = first + threadIdx.x < streams ? first + threadIdx.x : first;
+        for (int k = 0; k < 4; k++) s[k] = state[4 * own + k];
+        for (u64 at = 0; at < 65536; at += 32) {
+            for (int k = 0; k < 32; k++) {
+                double unit = __dmul_rn((double)(next(s) >> 11), 1.0 / 9007199254740992.0);
+                double x = __dadd_rn(m.low, __dmul_rn(m.wide, unit));
+                tile[threadIdx.x][k] = __double2float_rn(__dmul_rn(x, m.scale));
+            }
+            __syncwarp();
+            for (int k = 0; k < 32 && first + k < streams; k++) {
+                u64 i = ((first + k) << 16) + at + threadIdx.x;
+                if (i < m.n) out[i] = tile[k][threadIdx.x];
+            }
+            __syncwarp();
+        }
+    }
+}

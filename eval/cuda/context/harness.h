@@ -18,11 +18,21 @@ typedef struct {
     unsigned long long wrong, unwritten, first, first_unwritten, worst;
 } HarnessDifference;
 
+/* Before the streams' numbers, in HARNESS_HEAD words. */
+typedef struct {
+    double low, wide, mean, std, scale;
+    unsigned long long n, mixed;
+} HarnessNumbers;
+
+enum { HARNESS_HEAD = 8 };
+
 typedef enum {
     HARNESS_ZONES,
     HARNESS_COMPARE,
     HARNESS_SAME,
     HARNESS_DIGEST,
+    HARNESS_DRAW_BY_INDEX,
+    HARNESS_DRAW,
     HARNESS_NOTHING,
     HARNESS_FLUSH,
     HARNESS_WAIT,

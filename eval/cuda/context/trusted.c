@@ -246,6 +246,60 @@ int trusted_golden(Trusted *t, const void *src, size_t bytes, DeviceGolden **out
     return -1;
 }
 
+/* Whether the first numbers are those that the host has drawn, with one wait for all. */
+static int begins_alike(Trusted *t, const DeviceDraw *x, CuPtr p, Error *err)
+{
+    float *got = memory_array(x->n_first + 1, sizeof *got);
+    int rc = trusted_read(t, p, got, x->n_first * sizeof *got, err);
+    int differs = !rc && memcmp(got, x->first, x->n_first * sizeof *got) != 0;
+    free(got);
+    return rc ? rc : differs;
+}
+
+/* What the kernels that draw read. The caller frees it. */
+static unsigned long long *numbers_of(const TaskStreams *x, size_t *bytes)
+{
+    size_t n = 4 * ((x->n + TASK_STREAM - 1) / TASK_STREAM);
+    HarnessNumbers m = {x->low, x->wide, x->mean, x->std, x->scale, x->n, x->draw == DRAW_MIXED};
+    unsigned long long *all = memory_array(HARNESS_HEAD + n, sizeof *all);
+    memcpy(all, &m, sizeof m);
+    memcpy(all + HARNESS_HEAD, x->state, n * sizeof *all);
+    *bytes = (HARNESS_HEAD + n) * sizeof *all;
+    return all;
+}
+
+/* A block of one warp takes 32 streams, or a block of threads elements by their indices. */
+static int draw(Trusted *t, const TaskStreams *x, CuPtr numbers, CuPtr out, Error *err)
+{
+    void *params[] = {&numbers, &out};
+    const size_t warp = 32, blocks = (x->n / TASK_STREAM + warp) / warp;
+    if (x->by_index) return launch(t, HARNESS_DRAW_BY_INDEX, blocks_for(t, x->n), 1, params, err);
+    CuResult r = t->executor.cu->launch(t->kernels[HARNESS_DRAW], (unsigned)blocks, 1, 1, warp, 1,
+                                        1, 0, t->executor.stream, params, NULL);
+    return queued(t, r, harness_names[HARNESS_DRAW], err);
+}
+
+int trusted_draw(Trusted *t, const DeviceDraw *what, DeviceGolden **out, Error *err)
+{
+    const TaskStreams *x = what->streams;
+    size_t bytes;
+    CuPtr p = 0;
+    if (golden_room(t, x->n * sizeof(float), out, err)) return -1;
+    unsigned long long *numbers = numbers_of(x, &bytes);
+    int rc = cuda_check(t->executor.cu->memory_alloc(&p, bytes),
+                        "memory for streams of random numbers", err);
+    if (!rc) rc = trusted_write(t, p, numbers, bytes, err);
+    if (!rc) rc = draw(t, x, p, (*out)->p, err);
+    if (!rc) rc = begins_alike(t, what, (*out)->p, err);
+    trusted_settle(t, NULL);
+    if (p) t->executor.cu->memory_free(p);
+    free(numbers);
+    if (!rc) return 0;
+    trusted_golden_free(t, *out);
+    *out = NULL;
+    return rc;
+}
+
 int trusted_golden_of(Trusted *t, CuPtr p, size_t bytes, DeviceGolden **out, Error *err)
 {
     const CudaDriver *cu = t->executor.cu;

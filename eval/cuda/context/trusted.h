@@ -45,6 +45,8 @@ int trusted_read(Trusted *t, CuPtr p, void *dst, size_t bytes, Error *err);
 int trusted_poison(Trusted *t, CuPtr p, size_t bytes, Error *err);
 
 int trusted_golden(Trusted *t, const void *src, size_t bytes, DeviceGolden **out, Error *err);
+/* See DeviceGoldenOps.draw. */
+int trusted_draw(Trusted *t, const DeviceDraw *what, DeviceGolden **out, Error *err);
 /* The same, of what a buffer holds. */
 int trusted_golden_of(Trusted *t, CuPtr p, size_t bytes, DeviceGolden **out, Error *err);
 void trusted_golden_free(Trusted *t, DeviceGolden *g);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/judge/contents/drawn_sizes.h"
@@ -18,7 +19,7 @@
 #include "tasks/derive/element_limits.h"
 #include "tasks/derive/judged.h"
 
-enum { KEEP_AT_LEAST = 3, MOST_SIZES = 1024 };
+enum { KEEP_AT_LEAST = 3, MOST_SIZES = 1024, LEAST_THERE = 1 << 24 };
 static const size_t max_whole = (size_t)512 << 20; /* of the references of timed workloads */
 
 typedef struct {
@@ -196,20 +197,71 @@ TaskComparison case_comparison(const Case *c, int output)
     return (TaskComparison){c->task, c->workload, output, c->tolerance[output]};
 }
 
-static int draw_inputs(Case *c, size_t *total, Error *err)
+static int measure_inputs(Case *c, size_t *total, Error *err)
 {
     const Task *t = c->task;
-    const TaskCase of = case_of(c);
     for (int i = 0; i < t->n_inputs; i++) {
         size_t n, size = dtype_size(t->inputs[i].dtype);
         if (task_elements(t, c->workload, &t->inputs[i], &n, err)) return -1;
         c->input_bytes[i] = n * size;
-        n = case_drawn(c, &t->inputs[i], n);
-        c->inputs[i] = cases_tensor(n, size);
-        if (task_draw(&of, i, c->inputs[i], err)) return -1;
-        *total += n * size;
+        *total += case_drawn(c, &t->inputs[i], n) * size;
     }
     return 0;
+}
+
+/* The inputs that neither host nor device has yet, on the host. */
+static int draw_inputs(Case *c, Error *err)
+{
+    const TaskCase of = case_of(c);
+    for (int i = 0; i < c->task->n_inputs; i++) {
+        size_t size = dtype_size(c->task->inputs[i].dtype);
+        if (c->inputs[i] || c->golden_inputs[i]) continue;
+        c->inputs[i] =
+            cases_tensor(case_drawn(c, &c->task->inputs[i], c->input_bytes[i] / size), size);
+        if (task_draw(&of, i, c->inputs[i], err)) return -1;
+    }
+    return 0;
+}
+
+/* A large input on the device, which draws it in a hundredth of the host's time. Returns 1 where it does not
+ * draw it: the host does. */
+static int draw_there(const Cases *cases, Case *c, int input, Error *err)
+{
+    const TaskCase of = case_of(c);
+    size_t n = case_drawn(c, &c->task->inputs[input], c->input_bytes[input] / sizeof(float));
+    TaskStreams streams;
+    float *first;
+    if (n < LEAST_THERE || !task_draw_streams(&of, input, n, &streams)) return 1;
+    first = memory_array(TASK_STREAM, sizeof *first);
+    int rc = task_draw_part(&of, input, 0, TASK_STREAM, first, err);
+    if (!rc) {
+        const DeviceDraw x = {&streams, first, TASK_STREAM};
+        rc = cases->ops->golden->draw(cases->device, &x, &c->golden_inputs[input], err);
+    }
+    if (rc > 0) log_warn("a GPU draws other numbers than the host, which draws all");
+    free(first);
+    free(streams.state);
+    return rc;
+}
+
+/* Where the device computes the reference, large inputs are drawn there. */
+static int draw_on_device(const Cases *cases, Case *c, Error *err)
+{
+    if (!cases->ops || !cases->ops->golden->draw || !cases->reference) return 0;
+    for (int i = 0; i < c->task->n_inputs; i++)
+        if (draw_there(cases, c, i, err) < 0) return -1;
+    return 0;
+}
+
+/* What only the device has, for the host's reference. */
+static int draw_again(const Cases *cases, Case *c, Error *err)
+{
+    for (int i = 0; i < c->task->n_inputs; i++) {
+        if (c->inputs[i] || !c->golden_inputs[i]) continue;
+        cases->ops->golden->free(cases->device, c->golden_inputs[i]);
+        c->golden_inputs[i] = NULL;
+    }
+    return draw_inputs(c, err);
 }
 
 /* What a reference that failed has left. */
@@ -237,6 +289,7 @@ static int reference(const Cases *owner, Case *c, Task *t, Error *err)
     const double *in[TASK_MAX_TENSORS];
     if (owner->reference && !owner->reference(owner->reference_of, c)) return 0;
     forget_expected(owner, c);
+    if (draw_again(owner, c, err)) return -1;
     for (int i = 0; i < t->n_inputs; i++) {
         Dtype dtype = t->inputs[i].dtype;
         size_t n = case_drawn(c, &t->inputs[i], c->input_bytes[i] / dtype_size(dtype));
@@ -303,7 +356,7 @@ static int case_fill(const Cases *owner, Case *c, Task *t, size_t *total, Error 
     const TaskCase of = case_of(c);
     *total = 0;
     c->usable = 1;
-    int rc = draw_inputs(c, total, err);
+    int rc = measure_inputs(c, total, err);
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         size_t n;
         if ((rc = task_elements(t, c->workload, &t->outputs[i], &n, err))) break;
@@ -428,8 +481,8 @@ static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed
     size_t bytes;
     int rc = case_fill(c, k, t, &bytes, err);
     if (!rc) make_room(c, bytes); /* the reference may take it */
-    if (rc || reference(c, k, t, err) || settle_tolerance(c, k, err) ||
-        (c->ops && case_upload(c, k, err))) {
+    if (rc || draw_on_device(c, k, err) || draw_inputs(k, err) || reference(c, k, t, err) ||
+        settle_tolerance(c, k, err) || (c->ops && case_upload(c, k, err))) {
         case_free(c, k);
         return NULL;
     }

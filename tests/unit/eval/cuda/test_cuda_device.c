@@ -1,5 +1,6 @@
 /* The device "cuda:N" over tests/fixtures/cuda/driver.c, a stand-in for libcuda: shared buffers,
  * guard zones, and runner processes that candidates make fail in every way. */
+#include "tasks/task.h"
 #include "tests/unit/eval/cuda/cuda_support.h"
 
 static CudaRunner *runner_of(int home)
@@ -130,6 +131,46 @@ static void test_guards(void **state)
     ok(ops->alloc(d, 400, "input x", &x, &err));
     assert_int_equal(ops->check_guards(d, &fault), 0);
     ops->free(d, x);
+    ops->close(d);
+}
+
+/* Numbers that the device draws are kept where they begin as the host's do, and else nothing is. */
+static void test_draw(void **state)
+{
+    (void)state;
+    enum { MANY = TASK_STREAM + 10 };
+    static char elements[] = "1048577";
+    static float want[MANY], got[MANY];
+    TaskTensor x = {.dtype = DTYPE_F32,
+                    .rank = 1,
+                    .shape = {elements},
+                    .draw = DRAW_UNIFORM,
+                    .low = -1,
+                    .high = 3,
+                    .distinct = -1};
+    Task t = {.n_inputs = 1, .inputs = &x};
+    Workload w = {.axis = {0}};
+    const TaskCase c = {&t, &w, VARIANT_DRAWN, 5, 1};
+    TaskStreams s;
+    DeviceGolden *g = NULL;
+    DevicePtr p;
+    start();
+    assert_int_equal(task_draw_streams(&c, 0, TASK_LARGE + 1, &s), 1);
+    ok(task_draw_part(&c, 0, 0, MANY, want, &err));
+    s.n = MANY;
+    ok(ops->golden->draw(d, &(DeviceDraw){&s, want, TASK_STREAM}, &g, &err));
+    ok(ops->alloc(d, sizeof got, "input x", &p, &err));
+    ok(ops->golden->fill(d, &(DeviceExpected){p, g, 0, -1}, &err));
+    ok(ops->read(d, p, got, sizeof got, &err));
+    assert_memory_equal(got, want, sizeof got);
+    ops->golden->free(d, g);
+    size_t kept = d->trusted.golden_bytes;
+    want[7] += 1;
+    assert_int_equal(ops->golden->draw(d, &(DeviceDraw){&s, want, TASK_STREAM}, &g, &err), 1);
+    assert_null(g);
+    assert_int_equal(d->trusted.golden_bytes, kept);
+    free(s.state);
+    ops->free(d, p);
     ops->close(d);
 }
 
@@ -633,6 +674,7 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(test_cooperative),
                                        cmocka_unit_test(test_buffers),
                                        cmocka_unit_test(test_guards),
+                                       cmocka_unit_test(test_draw),
                                        cmocka_unit_test(test_idle_holds_nothing),
                                        cmocka_unit_test(test_failures),
                                        cmocka_unit_test(test_not_the_candidates),

@@ -295,12 +295,67 @@ static void test_wait(void **state)
     sim_stop(&sim);
 }
 
+/* ---- drawn inputs ---- */
+
+enum { DRAWN = TASK_STREAM + 1000 };
+
+/* As the host draws them, bit for bit: a large tensor's first stream and a part of the next. */
+static void draws_alike(const TaskTensor *x, double scale)
+{
+    static float want[DRAWN], got[DRAWN];
+    Error err;
+    Task t = {.n_inputs = 1, .inputs = (TaskTensor *)(uintptr_t)x};
+    Workload w = {.axis = {0}};
+    const TaskCase c = {&t, &w, VARIANT_DRAWN, 77, scale};
+    TaskStreams s;
+    assert_int_equal(task_draw_streams(&c, 0, DRAWN, &s), 0); /* a small tensor is one stream */
+    assert_int_equal(task_draw_streams(&c, 0, TASK_LARGE + 1, &s), 1);
+    if (task_draw_part(&c, 0, 0, DRAWN, want, &err)) fail_msg("%s", err.text);
+    HarnessNumbers m = {s.low, s.wide, s.mean, s.std, s.scale, DRAWN, x->draw == DRAW_MIXED};
+    uint64_t numbers[HARNESS_HEAD + 8] = {0};
+    memcpy(numbers, &m, sizeof m);
+    memcpy(numbers + HARNESS_HEAD, s.state, 8 * sizeof *numbers);
+    memset(got, 0, sizeof got);
+    DevicePtr pn = sim_buffer(&sim, "numbers", numbers, sizeof numbers),
+              po = sim_buffer(&sim, "out", got, sizeof got);
+    const char *name = harness_names[s.by_index ? HARNESS_DRAW_BY_INDEX : HARNESS_DRAW];
+    sim_run(&sim, ((Shape){name, {s.by_index ? 4 : 1}, {s.by_index ? 256 : 32}, 0}), 2, A(pn),
+            A(po));
+    sim_read(&sim, po, got, sizeof got);
+    assert_memory_equal(got, want, sizeof got);
+    ops->free(sim.d, pn), ops->free(sim.d, po);
+    free(s.state);
+}
+
+static void test_drawn(void **state)
+{
+    (void)state;
+    static char elements[] = "1048577";
+    static const Draw draws[] = {DRAW_NORMAL, DRAW_MIXED, DRAW_UNIFORM, DRAW_POSITIVE};
+    start();
+    for (size_t i = 0; i < sizeof draws / sizeof *draws; i++) {
+        TaskTensor x = {.name = "x",
+                        .dtype = DTYPE_F32,
+                        .rank = 1,
+                        .shape = {elements},
+                        .draw = draws[i],
+                        .mean = 0.3,
+                        .std = 1.7,
+                        .low = -0.00552427,
+                        .high = 0.7,
+                        .distinct = -1};
+        draws_alike(&x, i % 2 ? 1 : 0.125);
+    }
+    sim_stop(&sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zones),    cmocka_unit_test(test_compare),
         cmocka_unit_test(test_elements), cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_wait),     cmocka_unit_test(test_flush)};
+        cmocka_unit_test(test_wait),     cmocka_unit_test(test_flush),
+        cmocka_unit_test(test_drawn)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
