@@ -58,15 +58,6 @@ static Dtype promoted_type(const Nodes *n, const Node *x)
     return d == DTYPE_B8 ? DTYPE_I64 : d;
 }
 
-static const char *power_text(double p)
-{
-    return p == 2     ? "a * a"
-           : p == 3   ? "a * a * a"
-           : p == 0.5 ? "sqrt(a)"
-           : p == -1  ? "1 / a"
-                      : "pow(a, p0)";
-}
-
 /* 1: an argument that is no tensor has one number at all bindings. */
 static int is_number(const NodeCall *c, int arg)
 {
@@ -112,7 +103,7 @@ static int pointwise(Nodes *n, const NodeCall *c, Error *err)
     if (!node_fixed(c, w->operands) || !w->operands || dtype_is_small(call->result[0].dtype))
         return 1;
     Node x = node_blank(NODE_POINT, call->result[0].dtype);
-    x.text = w->cuda;
+    x.text = pointwise_text(call);
     for (int i = 0; i < w->operands; i++) {
         x.arg[i] = node_operand(c, i);
         if (x.arg[i] < 0) x.arg[i] = size_operand(n, c, i);
@@ -120,7 +111,6 @@ static int pointwise(Nodes *n, const NodeCall *c, Error *err)
         if (x.arg[i] < 0) x.number[i] = call->arg[i].kind == OP_NONE ? NAN : call->arg[i].number;
     }
     pointwise_parameters(call, x.p);
-    if (!strcmp(x.text, "pow(a, p0)") && dtype_is_float(x.dtype)) x.text = power_text(x.p[0]);
     x.rank = call->result[0].rank;
     for (int d = 0; d < x.rank; d++)
         for (int k = 0; k < SIZE_BINDINGS; k++) x.size[d].at[k] = c->call[k]->result[0].size[d];

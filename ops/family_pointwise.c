@@ -46,7 +46,35 @@ POINT(f_other, b)
 #define UNARY "Tensor self"
 #define CLAMP_TEXT "a < p0 ? p0 : a > p1 ? p1 : a"
 #define TANH_TEXT "0.5f * a * (1 + tanh(0.7978845608028653559f * (a + 0.044715f * a * a * a)))"
+#define HARD_TEXT(a) a "(a < -3 ? 0 : a > 3 ? 6 : a + 3) * 0.16666666666666666667f"
 #define SOFTPLUS_TEXT "(a > 0 ? a : 0) + log1p(exp(-fabs(a)))"
+
+/* Powers that eager PyTorch does not compute by `pow`. */
+static const char *power_text(const OpCall *c)
+{
+    static const struct {
+        double power;
+        int whole; /* whole numbers too */
+        const char *text;
+    } known[] = {{0, 1, "1"},         {1, 1, "a"},           {2, 1, "a * a"},
+                 {3, 1, "a * a * a"}, {0.5, 0, "sqrt(a)"},   {-0.5, 0, "rsqrt(a)"},
+                 {-1, 0, "1 / a"},    {-2, 0, "1 / (a * a)"}};
+    const int whole = !dtype_is_float(c->result[0].dtype);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (c->arg[1].number == known[i].power && (known[i].whole || !whole)) return known[i].text;
+    return NULL;
+}
+
+static const Pointwise power = {.f = run_f_pow,
+                                .cuda = "pow(a, p0)",
+                                .operands = 1,
+                                .rule = RESULT_PROMOTED,
+                                .special = power_text},
+                       power_in_place = {.f = run_f_pow,
+                                         .cuda = "pow(a, p0)",
+                                         .operands = 1,
+                                         .rule = RESULT_SELF,
+                                         .special = power_text};
 
 static const Op table[] = {
     ROW("add.Tensor", ALPHA, f_add, "a + p0 * b", 2, RESULT_PROMOTED, NULL, 0),
@@ -80,14 +108,12 @@ static const Op table[] = {
         1, RESULT_SELF, NULL, 0),
     ROW("hardtanh_.default", "Tensor self, Scalar min_val=-1, Scalar max_val=1", f_clamp,
         CLAMP_TEXT, 1, RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("hardswish.default", UNARY, f_hardswish, "a * (a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6", 1,
-        RESULT_SELF, NULL, 0),
-    ROW("hardsigmoid.default", UNARY, f_hardsigmoid, "(a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6", 1,
-        RESULT_SELF, NULL, 0),
-    ROW("hardswish_.default", UNARY, f_hardswish, "a * (a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6", 1,
-        RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("hardsigmoid_.default", UNARY, f_hardsigmoid, "(a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6", 1,
-        RESULT_SELF, NULL, OP_IN_PLACE),
+    ROW("hardswish.default", UNARY, f_hardswish, HARD_TEXT("a * "), 1, RESULT_SELF, NULL, 0),
+    ROW("hardsigmoid.default", UNARY, f_hardsigmoid, HARD_TEXT(""), 1, RESULT_SELF, NULL, 0),
+    ROW("hardswish_.default", UNARY, f_hardswish, HARD_TEXT("a * "), 1, RESULT_SELF, NULL,
+        OP_IN_PLACE),
+    ROW("hardsigmoid_.default", UNARY, f_hardsigmoid, HARD_TEXT(""), 1, RESULT_SELF, NULL,
+        OP_IN_PLACE),
     ROW("mish_.default", UNARY, f_mish, "a * tanh(" SOFTPLUS_TEXT ")", 1, RESULT_SELF, NULL,
         OP_IN_PLACE),
     ROW("elu_.default", "Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1", f_elu,
@@ -102,10 +128,10 @@ static const Op table[] = {
         1, RESULT_SELF, NULL, 0),
     ROW("softplus.default", "Tensor self, Scalar beta=1, Scalar threshold=20", f_softplus,
         "a * p0 > p1 ? a : log1p(exp(a * p0)) / p0", 1, RESULT_SELF, NULL, 0),
-    ROW("pow.Tensor_Scalar", "Tensor self, Scalar exponent", f_pow, "pow(a, p0)", 1,
-        RESULT_PROMOTED, NULL, 0),
-    ROW("pow_.Scalar", "Tensor self, Scalar exponent", f_pow, "pow(a, p0)", 1, RESULT_SELF, NULL,
-        OP_IN_PLACE),
+    {"aten.pow.Tensor_Scalar", "Tensor self, Scalar exponent", pointwise_infer, pointwise_reference,
+     pointwise_plain, pointwise_cost, 0, &power, NULL, &pointwise_elements},
+    {"aten.pow_.Scalar", "Tensor self, Scalar exponent", pointwise_infer, pointwise_reference,
+     pointwise_plain, pointwise_cost, OP_IN_PLACE, &power_in_place, NULL, &pointwise_elements},
     ROW("min.other", "Tensor self, Tensor other", f_min, "a != a || a < b ? a : b", 2,
         RESULT_PROMOTED, NULL, 0),
     ROW("eq.Scalar", "Tensor self, Scalar other", f_eq, "a == p0", 1, RESULT_BOOL, NULL, 0),

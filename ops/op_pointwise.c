@@ -207,6 +207,13 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
 
 const OpElements pointwise_elements = {element_needs, element_compute, NULL, NULL};
 
+const char *pointwise_text(const OpCall *c)
+{
+    const Pointwise *w = c->op->detail;
+    const char *text = w->special ? w->special(c) : NULL;
+    return text ? text : w->cuda;
+}
+
 /* The type of the arithmetic. Where the result is a bool, it is the arguments' type. */
 static const char *compute_type(const OpCall *c)
 {
@@ -250,9 +257,8 @@ static void load(Buffer *b, const OpCall *c, int arg, const char *type)
 
 static void result(Buffer *b, const OpCall *c, const char *type)
 {
-    const Pointwise *w = c->op->detail;
     buffer_printf(b, " = (%s)(", dtype_ctype(c->result[0].dtype));
-    expression(b, w->cuda, !strcmp(type, "double"));
+    expression(b, pointwise_text(c), !strcmp(type, "double"));
     buffer_puts(b, ");\n");
 }
 
@@ -392,7 +398,6 @@ int pointwise_plain(const OpCall *c, OpPlain *out, Error *err)
 /* An operator that only writes to argument 0 does not name it in its text. */
 void pointwise_cost(const OpCall *c, OpCost *out)
 {
-    const Pointwise *w = c->op->detail;
     out->flops = (double)op_elements(&c->result[0]);
-    if (!strchr(w->cuda, 'a')) out->bytes -= op_bytes(op_tensor(c, 0));
+    if (!strchr(pointwise_text(c), 'a')) out->bytes -= op_bytes(op_tensor(c, 0));
 }

@@ -26,12 +26,15 @@ typedef struct {
     const char *refused; /* a bool argument that must be false: active dropout */
     void (*fill)(const OpCall *c, double *p); /* optional: changes parameters */
     const char *modes; /* what a string may be: " one two ", by place; NULL: " none tanh " */
+    const char *(*special)(const OpCall *c); /* optional: eager's text of some numbers, or NULL */
 } Pointwise;
 
 int pointwise_infer(OpCall *c, Error *err);
 int pointwise_reference(const OpCall *c, const double *const *in, double *const *out, Error *err);
 int pointwise_plain(const OpCall *c, OpPlain *out, Error *err);
 void pointwise_parameters(const OpCall *c, double *p); /* p0, p1, ...: OP_MAX_ARGS numbers */
+const char *pointwise_text(
+    const OpCall *c); /* the expression of an element, as eager computes it */
 void pointwise_cost(const OpCall *c, OpCost *out);
 extern const OpElements pointwise_elements;
 
