@@ -99,9 +99,15 @@ mkdir -p torch/nn && : >torch/nn/__init__.py && : >torch/nn/functional.py
 cat >torch/__init__.py <<'END'
 import types
 Tensor = int
+_C = types.SimpleNamespace()
+class TensorType:
+    pass
 def tensor(x):
     return x
-ops = types.SimpleNamespace(aten=types.SimpleNamespace(twice=lambda x, times=1: 2 * times * x))
+def twice(x, times=1):
+    return 2 * times * x
+twice._schema = types.SimpleNamespace(returns=[types.SimpleNamespace(type=TensorType())], arguments=[])
+ops = types.SimpleNamespace(aten=types.SimpleNamespace(twice=twice))
 END
 cat >graph.py <<'END'
 import rival_tasks

@@ -134,10 +134,8 @@ def function_of(lines, inputs, outputs, axes, device):
                    f"    return [{', '.join(map(local, outputs))}]\n", scope)
 
 
-# Where PyTorch's own functions for Python are, in a module that PyTorch keeps to itself: a build may lack any of
-# them. They cost half of what torch.ops does.
-_OWN = getattr(torch, "_C", None)
-_BOUND = [getattr(_OWN, n, None) for n in ("_VariableFunctions", "_nn", "TensorBase")]
+# Where PyTorch's own functions for Python are: these cost half of what torch.ops does.
+_BOUND = [getattr(torch._C, n, None) for n in ("_VariableFunctions", "_nn", "TensorBase")]
 
 
 def _settle(scope, name, operator):
