@@ -77,6 +77,7 @@ typedef struct {
     char *stream, *id, *key, *consumer; /* owned; queue_job_release */
     Buffer body;
     int delivery; /* 1 on the first */
+    int brief;    /* its result is kept for a minute: a later equal job may have another */
 } QueueJob;
 
 typedef struct {

@@ -11,7 +11,7 @@
 #include "base/stop.h"
 #include "queue/store.h"
 
-enum { STREAMS_MAX = 2 * QUEUE_MAX_CLASSES };
+enum { STREAMS_MAX = 2 * QUEUE_MAX_CLASSES, BRIEF_S = 60 };
 
 /* The streams that a worker reads, the urgent ones first. */
 typedef struct {
@@ -120,10 +120,11 @@ int queue_begin(Queue *q, QueueJob *job, const char *name, Error *err)
 int queue_complete(Queue *q, const QueueJob *job, const void *result, size_t len, Error *err)
 {
     Command c;
+    const int brief = job->brief && (!q->result_ttl_s || q->result_ttl_s > BRIEF_S);
     leased_function(q, &c, "complete", job);
     command_text(&c, job->key);
     command_bytes(&c, result, len);
-    command_int(&c, q->result_ttl_s);
+    command_int(&c, brief ? BRIEF_S : q->result_ttl_s);
     return leased_call(q, &c, err);
 }
 

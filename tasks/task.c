@@ -413,7 +413,7 @@ static void find_own(Task *t)
 {
     TimedPair timed[TASK_MAX_TIMED];
     int differs = 0;
-    if (task_timed(t, timed) > 1) return;
+    if (task_timed(t, timed) < 1) return;
     Workload own = *timed[0].timed;
     own.note = NULL;
     own.atol = NULL;

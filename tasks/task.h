@@ -7,7 +7,7 @@
  * task.json:
  *   name, description, op_type, tags [], level 1..3, split "train"|"heldout"
  *   axes       {"rows": {"description": "..."}, ...}; their order is the axis order. "own": the module's
- *              size, where the timed workload is smaller: a device with room for it times it (Task.own)
+ *              size, where the first timed workload is smaller: a device with room for it times it (Task.own)
  *   call       {"x": {"tensor": true}, "scale": 2.0}, optional: the arguments of the exported call, for
  *              packages
  *   inputs     {"x": {"dtype": "float32", "shape": ["rows", "cols"], "draw": "normal"}}
@@ -162,7 +162,7 @@ typedef struct {
     Workload workloads[TASK_MAX_WORKLOADS];
     /* "own" by axis; 0: the timed workload has the module's size. */
     int64_t own_size[TASK_MAX_AXES];
-    /* The timed workload at the module's own sizes, without atol; NULL: it has them, or there are several. */
+    /* The first timed workload at its own sizes, without atol; NULL: it has them. */
     Workload *own;
     char digest[DIGEST_HEX]; /* of task.json, reference.c and the .cu files */
     void *library;           /* the dlopen'ed reference; NULL until task_reference */

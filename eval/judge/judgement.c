@@ -38,6 +38,8 @@ void judgement_begin(Judgement *j, Evaluator *e, Task *t, const char *source, si
 void judgement_key(Judgement *j)
 {
     const Evaluator *e = j->evaluator;
+    j->verdict.left_own =
+        !judgement_is_predicted(j) && j->task->own && cases_left_own(e->cases, j->task) != NULL;
     verdict_key(&(VerdictKey){.source = j->source,
                               .source_len = j->len,
                               .task_digest = j->task->digest,
@@ -45,8 +47,7 @@ void judgement_key(Judgement *j)
                               .not_on = "",
                               .seed = e->seed,
                               .sanitize = e->sanitize_all,
-                              .left_own = !judgement_is_predicted(j) && j->task->own &&
-                                          cases_left_own(e->cases, j->task) != NULL},
+                              .left_own = j->verdict.left_own},
                 j->verdict.key);
 }
 

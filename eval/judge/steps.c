@@ -50,7 +50,8 @@ static int compile_ops(Judgement *j)
     int n = 0;
     for (int i = 0; i < j->task->n_workloads; i++) {
         const Workload *w = &j->task->workloads[i];
-        if (w->role == ROLE_TIME && j->pairs[0].timed == j->task->own) w = j->task->own;
+        if (w == task_workload(j->task, ROLE_TIME) && j->pairs[0].timed == j->task->own)
+            w = j->task->own;
         if (w->role != ROLE_SIM || judgement_is_predicted(j)) list[n++] = w;
     }
     for (int i = 0; i < j->n_pairs; i++) {

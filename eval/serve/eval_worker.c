@@ -170,13 +170,15 @@ static int give_up_or_bury(Worker *w, const QueueJob *job, const Buffer *verdict
 static int settle(Worker *w, const QueueJob *job, JobEnd end, RunnerAnswer *answer, Error *err)
 {
     Buffer *verdict = &answer->verdict;
+    QueueJob judged = *job;
+    judged.brief = answer->brief;
     switch (end) {
     case JOB_JUDGED:
         if (answer->sick[0]) return queue_hand_back(w->queue, job, err);
         w->judged++;
         if (seal_add(SEAL_VERDICT, verdict, err)) return -1;
         if (answer->retry) return give_up_or_bury(w, job, verdict, err);
-        return queue_complete(w->queue, job, verdict->data, verdict->len, err);
+        return queue_complete(w->queue, &judged, verdict->data, verdict->len, err);
     case JOB_RUNNER_DIED:
         log_warn("job %.12s, delivery %d: %s", job->key, job->delivery, err->text);
         buffer_clear(verdict);

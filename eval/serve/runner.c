@@ -137,6 +137,7 @@ static int read_answer(const Buffer *frame, RunnerAnswer *out, Error *err)
     size_t len;
     if (!msgpack_zone_init(&zone, 1024)) return error_set(err, ERROR_MEMORY, "no memory");
     int failed = view_decode(frame->data, frame->len, "the runner's answer", &zone, &v, err) ||
+                 view_bool(&v, "brief", &out->brief, err) ||
                  view_bool(&v, "retry", &out->retry, err) ||
                  view_bytes(&v, "verdict", &verdict, &len, err) ||
                  buffer_append(&out->verdict, verdict, len) ||

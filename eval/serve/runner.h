@@ -4,8 +4,8 @@
  *   hello   {class, arch, predicted, uuid}, or {error, code}: a sentence and its ErrorCode
  *   job     fields of eval/compile/wire.h: the job's body (eval/serve/job.h); for a precompiled job
  *           also the key and the reply of the compilation (eval/compile/compile_client.h)
- *   answer  {retry, verdict, sick?}: retry: the evaluator failed and another attempt may not; sick:
- *           why the device must leave service */
+ *   answer  {brief, retry, verdict, sick?}: brief: another evaluator may time other sizes; retry: the
+ *           evaluator failed and another attempt may not; sick: why the device must leave service */
 #ifndef EVAL_SERVE_RUNNER_H
 #define EVAL_SERVE_RUNNER_H
 
@@ -43,7 +43,7 @@ int runner_send(Runner *r, const Buffer *body, const char *key, const Buffer *co
 enum { RUNNER_SICK = 600 };
 
 typedef struct {
-    int retry;
+    int brief, retry;
     char sick[RUNNER_SICK]; /* why the device must leave service, or "" */
     Buffer verdict;         /* an encoded record; the caller inits and releases */
 } RunnerAnswer;

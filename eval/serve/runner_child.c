@@ -16,6 +16,7 @@ typedef struct {
     const RunnerOptions *opt;
     Evaluator *evaluator;   /* NULL in a noop runner */
     char sick[RUNNER_SICK]; /* why the device must leave service, or "" */
+    int brief;              /* the last job was timed at other sizes than its class times */
 } Child;
 
 static int send_record(int fd, const Record *r)
@@ -84,6 +85,7 @@ static int judge(Child *c, const Job *job, Record *verdict)
     Verdict v = {0};
     evaluator_run(c->evaluator, job->task, job->source, job->source_len, &v);
     int retry = v.outcome == OUTCOME_EVALUATOR_ERROR;
+    c->brief = v.left_own;
     if (retry) note_sickness(c, v.error, v.message);
     if (!v.task_digest[0]) { /* it did not come to look at the task */
         failed(job, v.message, verdict);
@@ -120,6 +122,7 @@ static int answer(Child *c, const Buffer *frame)
     size_t len = 0;
     if (wire_get(&cursor, &body, &len)) len = 0;
     take_compiled(c, &cursor);
+    c->brief = 0;
     if (job_decode(body, len, &job, &err)) {
         job.source = "";
         retry = failed(&job, err.text, verdict);
@@ -130,6 +133,7 @@ static int answer(Child *c, const Buffer *frame)
     Buffer encoded;
     buffer_init(&encoded, ANSWER_MAX / 2);
     int unsent = record_encode(verdict, &encoded, &err);
+    record_bool(r, "brief", c->brief);
     record_bool(r, "retry", retry);
     if (c->sick[0]) record_text(r, "sick", c->sick);
     record_bytes(r, "verdict", encoded.data, encoded.len);

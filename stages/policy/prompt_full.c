@@ -133,9 +133,9 @@ static void put_sizes(Buffer *out, const Task *t, const PromptStyle *s)
     if (own) buffer_puts(out, "Timed at ");
     if (own) put_workload(out, t, own);
     for (int i = 0; i < n; i++) {
-        buffer_puts(out, own ? ", or, on a GPU without room for that, at "
-                         : i ? "; "
-                             : "Timed at ");
+        buffer_puts(out, i     ? "; "
+                         : own ? ", or, on a GPU without room for that, at "
+                               : "Timed at ");
         put_workload(out, t, timed[i].timed);
         if (n > 1) buffer_printf(out, " (weight %g)", timed[i].timed->weight);
     }

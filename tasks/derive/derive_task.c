@@ -91,27 +91,41 @@ static int choose_sim(const Derivation *v, const Sizes *time, int way, Sizes *si
     return 0;
 }
 
-/* The timed sizes, the largest first: the draft's shapes, or the module's own. Returns how many, or -1. */
-static int choose_timed(const Derivation *v, DescribedWorkload timed[TASK_MAX_TIMED], Error *err)
+static int shape_too_large(int i, double bytes, Error *err)
+{
+    return error_set(
+        err, ERROR_LIMIT,
+        "shape %d: the tensors take %.1f GiB, at most %.2f are given but for the largest", i + 1,
+        bytes / (1 << 30), DERIVE_TIME_BYTES / (1 << 30));
+}
+
+/* The draft's shapes, the largest first, which alone may have larger tensors than are given. */
+static int choose_shapes(const Derivation *v, DescribedWorkload timed[TASK_MAX_TIMED], Error *err)
 {
     int n = v->draft.n_shapes, largest = 0;
-    double most = 0;
-    timed[0] = (DescribedWorkload){.weight = 1};
-    if (!n) return sizes_time(v, DERIVE_TIME_BYTES, &timed[0].sizes, err) ? -1 : 1;
+    double bytes[TASK_MAX_TIMED] = {0};
     for (int i = 0; i < n; i++) {
         timed[i] = (DescribedWorkload){.weight = v->draft.shapes[i].weight};
-        if (shapes_sizes(v, i, &timed[i].sizes, err)) return -1;
-        double bytes = sizes_bytes_at(v, &timed[i].sizes);
-        if (bytes > DERIVE_TIME_BYTES)
-            return error_set(err, ERROR_LIMIT,
-                             "shape %d: the tensors take %.1f GiB, at most %.2f are given", i + 1,
-                             bytes / (1 << 30), DERIVE_TIME_BYTES / (1 << 30));
-        if (bytes > most) largest = i, most = bytes;
+        if (shapes_sizes(v, i, &timed[i].own, err)) return -1;
+        timed[i].sizes = timed[i].own;
+        bytes[i] = sizes_bytes_at(v, &timed[i].own);
+        if (bytes[i] > bytes[largest]) largest = i;
     }
+    for (int i = 0; i < n; i++)
+        if (i != largest && bytes[i] > DERIVE_TIME_BYTES) return shape_too_large(i, bytes[i], err);
     DescribedWorkload first = timed[largest];
     memmove(timed + 1, timed, (size_t)largest * sizeof *timed);
     timed[0] = first;
     return n;
+}
+
+/* The timed sizes, the largest first: the draft's shapes, or the module's own. Returns how many, or -1. */
+static int choose_timed(const Derivation *v, DescribedWorkload timed[TASK_MAX_TIMED], Error *err)
+{
+    int n = 1;
+    timed[0] = (DescribedWorkload){.weight = 1, .own = derivation_own(v)};
+    if (v->draft.n_shapes && (n = choose_shapes(v, timed, err)) < 0) return -1;
+    return sizes_time(v, &timed[0].own, DERIVE_TIME_BYTES, &timed[0].sizes, err) ? -1 : n;
 }
 
 static int choose_small(const Derivation *v, Description *d, const DescribedWorkload *timed, int n,
@@ -121,6 +135,7 @@ static int choose_small(const Derivation *v, Description *d, const DescribedWork
     for (int i = 0; i < n; i++) {
         description_add(d, ROLE_TIME, &timed[i].sizes);
         d->at[d->n - 1].weight = timed[i].weight;
+        d->at[d->n - 1].own = timed[i].own;
     }
     for (int i = 0; i < n; i++) {
         if (choose_sim(v, &timed[i].sizes, way, &sim, err)) return -1;

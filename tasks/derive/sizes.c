@@ -215,10 +215,10 @@ static int shrink(const Derivation *v, Sizes *s, int *stuck, int batch, Measure 
     }
 }
 
-int sizes_time(const Derivation *v, double max_bytes, Sizes *out, Error *err)
+int sizes_time(const Derivation *v, const Sizes *from, double max_bytes, Sizes *out, Error *err)
 {
     int stuck[TASK_MAX_AXES] = {0};
-    *out = derivation_own(v);
+    *out = *from;
     for (int moves = 0; moves < MOVES; moves++) {
         if (measure(v, out, sizes_bytes) <= max_bytes &&
             measure(v, out, slots_bytes) <= DERIVE_SLOT_BYTES &&

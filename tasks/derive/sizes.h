@@ -21,8 +21,8 @@ int64_t sizes_reduced(const GraphCall *c);
 /* The elements of the longest running sum. 1: there is none. */
 double sizes_scan(const GraphBound *b);
 
-/* The module's own, halved along a batch axis or else the largest one until the tensors fit. */
-int sizes_time(const Derivation *v, double max_bytes, Sizes *out, Error *err);
+/* Sizes such as the module's own, halved along a batch axis or else the largest one until the tensors fit. */
+int sizes_time(const Derivation *v, const Sizes *from, double max_bytes, Sizes *out, Error *err);
 /* The same shape halved until it costs at most so much work. */
 int sizes_small(const Derivation *v, const Sizes *from, double max_work, Sizes *out, Error *err);
 /* Candidates of check workloads, from the smallest on, each within max_work where the graph can be so

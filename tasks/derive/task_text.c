@@ -15,7 +15,8 @@ enum { MAX_TEXT = 1 << 24, DIGITS = 6, LONG_FORMULA = 300 };
 void description_add(Description *d, Role role, const Sizes *s)
 {
     if (d->n == TASK_MAX_WORKLOADS) return;
-    d->at[d->n++] = (DescribedWorkload){.role = role, .sizes = *s, .weight = 1, .finite = 1};
+    d->at[d->n++] =
+        (DescribedWorkload){.role = role, .sizes = *s, .own = *s, .weight = 1, .finite = 1};
 }
 
 void description_forget(Description *d)
@@ -83,20 +84,26 @@ static char *place_of(const Derivation *v, const char *axis)
     return buffer_detach(&b);
 }
 
-/* "own" is the module's size where the timed workload is not so large. */
+/* NULL: there is none. */
+static const DescribedWorkload *first_timed(const Description *d)
+{
+    for (int w = 0; w < d->n; w++)
+        if (d->at[w].role == ROLE_TIME) return &d->at[w];
+    return NULL;
+}
+
+/* "own" is the size that the first timed workload stands for, where it is larger. */
 static void put_axes(Buffer *b, const Derivation *v, const Description *d)
 {
+    const DescribedWorkload *timed = first_timed(d);
     buffer_puts(b, "  \"axes\": {");
     for (int i = 0; i < v->draft.n_axes; i++) {
         const DraftAxis *a = &v->axes[i];
         char *place = a->description ? memory_strdup(a->description) : place_of(v, a->name);
         buffer_printf(b, "%s\n    \"%s\": ", i ? "," : "", a->name);
         json_t *o = json_pack("{s:s}", "description", place);
-        int64_t largest = 0;
-        for (int w = 0; w < d->n; w++)
-            if (d->at[w].role == ROLE_TIME && d->at[w].sizes.at[i] > largest)
-                largest = d->at[w].sizes.at[i];
-        if (a->size > largest) json_object_set_new(o, "own", json_integer(a->size));
+        if (timed && timed->own.at[i] > timed->sizes.at[i])
+            json_object_set_new(o, "own", json_integer(timed->own.at[i]));
         put_value(b, o);
         free(place);
     }
@@ -178,9 +185,9 @@ static char *note_of(const Derivation *v, const DescribedWorkload *w)
     Buffer b;
     buffer_init(&b, 1024);
     for (int i = 0; i < v->draft.n_axes; i++)
-        if (w->sizes.at[i] != v->axes[i].size)
+        if (w->sizes.at[i] != w->own.at[i])
             buffer_printf(&b, "%s%s is %lld of the module's %lld", b.len ? ", " : "",
-                          v->axes[i].name, (long long)w->sizes.at[i], (long long)v->axes[i].size);
+                          v->axes[i].name, (long long)w->sizes.at[i], (long long)w->own.at[i]);
     return buffer_detach(&b);
 }
 
@@ -193,8 +200,7 @@ static void put_workload(Buffer *b, const Derivation *v, const DescribedWorkload
     json_object_set_new(o, "axes", axes);
     if (w->weight != 1) json_object_set_new(o, "weight", json_real(w->weight));
     char *note = note_of(v, w);
-    if (w->role == ROLE_TIME && *note && !v->draft.n_shapes)
-        json_object_set_new(o, "note", json_string(note));
+    if (w->role == ROLE_TIME && *note) json_object_set_new(o, "note", json_string(note));
     free(note);
     if (w->atol) {
         json_t *atol = json_object();

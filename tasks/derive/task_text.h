@@ -7,6 +7,7 @@
 typedef struct {
     Role role;
     Sizes sizes;
+    Sizes own;     /* that ROLE_TIME stands for: other ones, where their tensors are too large */
     double weight; /* of ROLE_TIME */
     double *atol;  /* [output][ATOL_CASES]; NULL: not measured yet */
     int finite;    /* the reference is, at these sizes */

@@ -58,6 +58,16 @@ ok $? "an error beyond the budget is refused"
 sed 's/sum += expf/if (c % 64) sum += expf/' when.cu >whole.cu
 mv whole.cu when.cu
 is "work that is left out is refused at any budget" "$(judge --tolerance 1 | json_field outcome)" wrong_result
+sed 's/rows=1 rows=64:3 rows=4096/rows=9000000:2 rows=8/; s/softmax.int(x, -1)/relu(x)/' \
+    draft.json >large.json
+"$BIN/quern-derive" -o large large.json 2>err
+grep -q '"rows": {.*"own": 9000000' large/rows/task.json &&
+    grep -q '"note": "rows is [0-9]* of the module' large/rows/task.json
+ok $? "the largest shape may have more than 1.75 GiB, which a GPU times"
+sed -i 's/rows=8"/rows=8000000"/' large.json
+"$BIN/quern-derive" -o large large.json 2>err
+[ $? != 0 ] && grep -q 'shape 2: the tensors take 5.7 GiB, at most 1.75 are given but for the largest' err
+ok $? "another may not"
 sed -i 's/rows=1 rows/lines=1 rows/' draft.json
 "$BIN/quern-derive" -o tasks draft.json 2>err
 [ $? != 0 ] && grep -q "no axis is named lines; the module's are rows=64, cols=96" err

@@ -64,6 +64,7 @@ typedef struct {
     int predicted;
     double error_factor;  /* DeviceInfo.error_factor */
     double compile_cpu_s; /* of the compilation, when it was made; in no record */
+    int left_own;         /* VerdictKey.left_own; in no record */
 } Verdict;
 
 void verdict_release(Verdict *v);

@@ -98,13 +98,20 @@ static QueueStatus status_of(Queue *q)
     return s[0];
 }
 
-static void raw_command(const char *text)
+static long long raw_number(const char *text)
 {
     redisContext *c = redisConnectUnix(server.socket);
     redisReply *r = redisCommand(c, text);
     if (!r) fail_msg("%s failed", text);
+    long long n = r->integer;
     freeReplyObject(r);
     redisFree(c);
+    return n;
+}
+
+static void raw_command(const char *text)
+{
+    raw_number(text);
 }
 
 static void fall_silent(const char *name, const QueueJob *job, const char *who)
@@ -144,6 +151,26 @@ static void test_a_job_is_queued_once(void **state)
     queue_job_release(&job);
     assert_int_equal(take(q, "w1", 0, &job), 0);
     assert_int_equal(poll_one(q, "other").state, QUEUE_ABSENT);
+    queue_close(q);
+}
+
+/* Another evaluator may have another result for the same job soon. */
+static void test_brief_results(void **state)
+{
+    (void)state;
+    Queue *q = open_queue("brief");
+    Error err;
+    QueueJob job;
+    static const char *const ttl[] = {"TTL {brief.6}:j:k0", "TTL {brief.6}:j:k1"};
+    for (int brief = 0; brief < 2; brief++) {
+        put(q, brief ? "k1" : "k0");
+        assert_int_equal(take(q, "w1", 1, &job), 1);
+        job.brief = brief;
+        assert_int_equal(queue_complete(q, &job, "r", 1, &err), 1);
+        queue_job_release(&job);
+        long long left = raw_number(ttl[brief]);
+        assert_int_equal(left > 50 && left <= 60, brief);
+    }
     queue_close(q);
 }
 
@@ -504,6 +531,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_job_is_queued_once),
+        cmocka_unit_test(test_brief_results),
         cmocka_unit_test(test_fence),
         cmocka_unit_test(test_three_deliveries),
         cmocka_unit_test(test_begun_jobs),

@@ -362,6 +362,45 @@ static void falls_back(void **state)
     task_free(t);
 }
 
+/* Of several shapes the first alone has other sizes of its own, and its weight. */
+static void several_shapes(void **state)
+{
+    (void)state;
+    static const char more[] =
+        "{\"role\": \"time\", \"axes\": {\"rows\": 2, \"cols\": 20}, \"weight\": 3.0, "
+        "\"atol\": {\"y\": [1e-5, 1e-5, 1e-5, 1e-5, 1e-5]}}, "
+        "{\"role\": \"sim\", \"axes\": {\"rows\": 4, \"cols\": 4}}, "
+        "{\"role\": \"sim\", \"axes\": {\"rows\": 2, \"cols\": 4}}]}";
+    Task *t;
+    Error err;
+    Evaluator e;
+    DeviceOps ops;
+    Judgement *j = memory_alloc(sizeof *j);
+    char *one = memory_printf(task_json, "\"rows\", \"cols\"", BY_ROW, TURNS);
+    *strstr(one, "{\"role\": \"sim\"") = 0;
+    char *text = memory_printf("%s%s", one, more);
+    if (task_parse("rows", text, &t, &err)) fail_msg("%s", err.text);
+    for (failing = NOTHING; failing <= NO_ROOM; failing++) {
+        begin_evaluator(&e, &ops, &t);
+        tries = 0;
+        begins(j, &e, t);
+        assert_int_equal(step_sizes(j), 0);
+        assert_int_equal(j->n_pairs, 2);
+        assert_ptr_equal(j->pairs[0].timed, failing ? task_workload(t, ROLE_TIME) : t->own);
+        assert_int_equal(j->pairs[0].timed->axis[0], failing ? TIMED_ROWS : ROWS);
+        assert_int_equal(j->pairs[1].timed->axis[0], 2);
+        assert_int_equal(j->pairs[0].timed->weight == 1 && j->pairs[1].timed->weight == 3, 1);
+        assert_int_equal(j->verdict.left_own, failing == NO_ROOM);
+        judgement_release(j);
+        end_evaluator(&e);
+    }
+    failing = NOTHING;
+    task_free(t);
+    free(text);
+    free(one);
+    free(j);
+}
+
 /* A baseline that fails at all sizes decides nothing. */
 static void fails_at_all_sizes(void **state)
 {
@@ -388,9 +427,10 @@ static void fails_at_all_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_repeats), cmocka_unit_test(where_it_fits),
-        cmocka_unit_test(how_many),     cmocka_unit_test(each_repetition_is_compared),
-        cmocka_unit_test(falls_back),   cmocka_unit_test(fails_at_all_sizes)};
+        cmocka_unit_test(what_repeats),      cmocka_unit_test(where_it_fits),
+        cmocka_unit_test(how_many),          cmocka_unit_test(each_repetition_is_compared),
+        cmocka_unit_test(falls_back),        cmocka_unit_test(several_shapes),
+        cmocka_unit_test(fails_at_all_sizes)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("own_sizes", tests, open_counted_compiler, close_compiler);
 }
