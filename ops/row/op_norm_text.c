@@ -2,7 +2,7 @@
  * a block a row: of 32 x 4 threads, each of which reads four elements at once and twice, where rows
  * allow it, and one of scalar loads where not. The others with statistics of the input are two:
  * statistics, then all elements; where there are few rows, several blocks share one and a third
- * launch merges their states. With running statistics one launch does it all. */
+ * launch merges their states. With running statistics one launch does it all, a block a plane. */
 #include <stdio.h>
 #include <string.h>
 
@@ -354,6 +354,67 @@ static int elements_launch(const OpCall *c, const Norm *m, const Saved *saved, O
     return text_each_end(out, err);
 }
 
+/* ---- planes of running statistics ---- */
+
+/* The threads that eager PyTorch gives so many elements. */
+static int threads_of(int64_t n)
+{
+    int threads = 32;
+    while (threads < 512 && threads < n) threads *= 2;
+    return threads;
+}
+
+/* const T NAME: the channel's element of a tensor, or `otherwise`. */
+static void plane_number(Buffer *b, const char *name, const OpTensor *t, int index,
+                         const char *otherwise)
+{
+    buffer_printf(b, "    const T %s = ", name);
+    if (t)
+        channel(b, t, index, "r");
+    else
+        buffer_puts(b, otherwise);
+    buffer_puts(b, ";\n");
+}
+
+/* A block for each channel of a batch's element, or of as many as its threads reach. */
+static int planes_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
+{
+    Buffer *b = out->source;
+    TextOperands o = {""};
+    const char *type = index_type(m);
+    const int64_t batch = m->x->size[0];
+    const int few = threads_of(m->spread) < 64 ? threads_of(m->spread) : 64,
+              quarter = threads_of(m->spread / 4), along = quarter > few ? quarter : few,
+              beside = along < 64 ? 64 / along : 1;
+    int64_t blocks = (batch + beside - 1) / beside, most = 256 * 1024 / m->channels;
+    if (blocks > most) blocks = most > 1 ? most : 1;
+    add_tensors(&o, m, 1, 1);
+    text_operand(&o, 'y', 0);
+    OpLaunch *l = text_begin(out, &(TextHead){"normalize", o.text, m->channels, along}, err);
+    if (!l) return -1;
+    l->grid[1] = blocks < 65535 ? blocks : 65535;
+    l->block[1] = beside;
+    buffer_printf(b, "    typedef %s T;\n    const %s r = blockIdx.x;\n", type_of(m), type);
+    plane_number(b, "mean", m->mean, m->mean_index, "0");
+    plane_number(b, "var", m->var, m->var_index, "1");
+    plane_number(b, "weight", m->weight, m->weight_index, "1");
+    plane_number(b, "bias", m->bias, m->bias_index, "0");
+    number(b, "    const T rstd = 1 / sqrt(var + ", m->eps, ");\n");
+    part_fill(b, op_norm_cu, "planes", "index=%s;batch=%lld;channels=%lld;spread=%lld;stored=%s",
+              type, (long long)batch, (long long)m->channels, (long long)m->spread,
+              dtype_ctype(c->result[0].dtype));
+    element(b, m, "i");
+    buffer_puts(b, " - mean) * rstd * weight + bias);\n        }\n    }\n");
+    return text_end(out, err);
+}
+
+/* 1: eager PyTorch has a kernel by planes: channels are not the last dimension in memory. */
+static int is_planes(const Norm *m)
+{
+    return m->kind == NORM_BATCH && !m->own && m->spread > 1 && m->channels > 1 && m->mean &&
+           m->var && op_is_contiguous(m->x);
+}
+
 /* Running statistics that are results and do not change. */
 static int keep_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
 {
@@ -382,7 +443,8 @@ int norm_plain(const OpCall *c, OpPlain *out, Error *err)
         return is_fours(&m) ? fours_launch(c, &m, out, err) : one_launch(c, &m, out, err);
     if (!m.own) {
         if (m.results == NORM_UPDATED && keep_launch(c, &m, out, err)) return -1;
-        return elements_launch(c, &m, &saved, out, err);
+        return is_planes(&m) ? planes_launch(c, &m, out, err)
+                             : elements_launch(c, &m, &saved, out, err);
     }
     if (m.results == NORM_ONE) {
         Dtype d = m.x->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;

@@ -131,3 +131,10 @@ template <typename T> struct __align__(4 * sizeof(T)) op_fours { T v[4]; };
     for (@index@ j = threadIdx.x; j < @n@; j += @threads@) {
         const @index@ f = r * @n@ + j;
         y0[f] = (@stored@)((\
+
+//@ planes
+    for (@index@ n = threadIdx.y + blockIdx.y * blockDim.y; n < @batch@; n += blockDim.y * gridDim.y) {
+        const @index@ from = (n * @channels@ + r) * @spread@;
+        for (@index@ k = threadIdx.x; k < @spread@; k += blockDim.x) {
+            const @index@ i = from + k;
+            y0[i] = (@stored@)((\

@@ -256,12 +256,13 @@ static int across_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error 
     if (p.along > 1) along_merge(b, "most", "most = o > most ? o : most");
     buffer_printf(b, "%s                sum += exp(%s - most);\n            }\n", loop, load);
     if (p.along > 1) along_merge(b, "sum", "sum += o");
-    scale(b, s);
+    if (s->logarithm) scale(b, s);
     buffer_printf(b,
                   "%s                const T v = %s;\n"
                   "                y0[base + i * side] = (%s)(%s);\n            }\n"
                   "        }\n    }\n",
-                  loop, load, dtype_ctype(c->result[0].dtype), value(s));
+                  loop, load, dtype_ctype(c->result[0].dtype),
+                  s->logarithm ? value(s) : "exp(v - most) / sum");
     return text_end(out, err);
 }
 

@@ -11,6 +11,9 @@
 #define T(shape) "{\"shape\":[" shape "],\"seed\":1}"
 #define DTYPE(shape, draw) "{\"shape\":[" shape "],\"seed\":1,\"draw\":\"" draw "\"}"
 
+/* Weight, bias, mean and variance of three channels, in evaluation. */
+#define STATISTICS T("3") "," T("3") "," T("3") "," T("3") ",false,0.1,1e-05,false"
+
 static const struct {
     const char *name, *args;
     int launch, block[2];
@@ -78,6 +81,17 @@ static const struct {
     {"min.dim", T("4,22,900") ",1", 0, {512, 1}, {8, 1, 1}, NULL, NULL},
     {"min.dim", T("4,256,900") ",1", 0, {32, 16}, {113, 1, 1}, NULL, NULL},
     /* four elements in a vector; two of a walk by strides, also where an operand is one element */
+    /* running statistics: planes of channels by batches; few elements have several batches a block */
+    {"batch_norm.default",
+     T("2,3,20,20") "," STATISTICS,
+     0,
+     {128, 1},
+     {3, 2, 1},
+     NULL,
+     "blockDim.y * gridDim.y"},
+    {"batch_norm.default", T("70,3,5,5") "," STATISTICS, 0, {32, 2}, {3, 35, 1}, NULL, NULL},
+    {"batch_norm.default", T("64,3") "," STATISTICS, 0, {128, 1}, {1, 1, 1}, NULL, NULL},
+    {"softmax.int", T("2,8,40") ",1", 0, {1, 40}, {2, 1, 1}, NULL, "exp(v - most) / sum"},
     /* powers that eager does not compute by pow; others it does */
     {"pow.Tensor_Scalar", T("64,64") ",2", 0, {128, 1}, {8, 1, 1}, NULL, "(a * a);"},
     {"pow.Tensor_Scalar", T("64,64") ",3.0", 0, {128, 1}, {8, 1, 1}, NULL, "(a * a * a);"},
