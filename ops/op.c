@@ -27,6 +27,7 @@ static OpFamily (*const families[])(void) = {
     norm_family,
     softmax_family,
     scan_family,
+    fft_family,
     loss_family,
     indexing_family,
     composed_family,

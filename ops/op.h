@@ -147,6 +147,7 @@ OpFamily reduction_family(void);
 OpFamily norm_family(void);
 OpFamily softmax_family(void);
 OpFamily scan_family(void);
+OpFamily fft_family(void);
 OpFamily loss_family(void);
 OpFamily indexing_family(void);
 OpFamily composed_family(void);

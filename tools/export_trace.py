@@ -5,6 +5,7 @@ import re
 
 import torch
 
+from export_complex import Pairs, has_complex
 from export_source import Refused, blame, reason, watched
 
 MAX_FREE = 130  # parameters and buffers; of more, dimensions are fixed, since tracing would take minutes
@@ -253,6 +254,8 @@ def trace(source, module, inputs):
                     program = torch.export.export(
                         Retraced(program), given, dynamic_shapes=(shapes,) if shapes else None, strict=False
                     )
+                if has_complex(program):
+                    program = without_complex(callee, given, shapes) or program
             except Refused:
                 raise
             except Exception as e:
@@ -263,6 +266,16 @@ def trace(source, module, inputs):
             raise Refused(f"{source.path}: the module cannot be exported: {lost}")
         return program, parameters
     raise Refused(f"{blame(source, first)}: the module cannot be exported: {reason(first)}") from first
+
+
+def without_complex(callee, given, shapes):
+    """The program with complex tensors as pairs of real ones; None: not all of them are followed."""
+    try:
+        with Pairs():
+            program = torch.export.export(callee, given, dynamic_shapes=shapes, strict=False)
+    except Exception:  # the first program tells the line
+        return None
+    return None if has_complex(program) else program
 
 
 def has_lost_rows(node):

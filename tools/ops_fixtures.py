@@ -31,6 +31,7 @@ FAMILIES = [
     "norm",
     "softmax",
     "scan",
+    "fft",
     "loss",
     "indexing",
     "composed",

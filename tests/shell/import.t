@@ -5,7 +5,8 @@
 need python3
 fixtures=$root/tests/fixtures/import
 
-for name in row several causal assigned cells composed contracted rewritten guarded joined diagonal; do
+for name in row several causal assigned cells composed contracted rewritten guarded joined diagonal \
+    spectral; do
     run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
     [ "$(cat out)" = "tasks/$name" ]; ok $? "the folder of an imported task is told"
     run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts an imported task"
@@ -55,6 +56,11 @@ ok $? "an assignment at indices is a copy to them"
 run quern-eval --task composed --task-root tasks --device sim:h100 --json composed.cu &&
     grep -q '"outcome":"ok"' out
 ok $? "kernels of an imported graph compile and are right, a remainder of whole numbers among them"
+grep -q 'aten._fft_r2c.pairs(x, 1, onesided=True)' tasks/spectral/task.json &&
+    grep -q 'aten._fft_c2c.pairs(stack_1, 1, forward=False)' tasks/spectral/task.json &&
+    grep -q 'aten._fft_c2r.pairs(stack_3, 2, last_dim_size=2 \* cols_1)' tasks/spectral/task.json &&
+    ! grep -q complex tasks/spectral/task.json
+ok $? "transforms are lines, and complex numbers pairs"
 grep -q 'aten.permute(x, \[0, 1, 2\])' tasks/contracted/task.json &&
     grep -q 'aten.permute(y, \[2, 0, 1\])' tasks/contracted/task.json &&
     grep -q 'product = aten.mm(flat, flat_1)' tasks/contracted/task.json

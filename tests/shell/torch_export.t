@@ -220,8 +220,41 @@ sed -i 's/def forward(self, x)/def forward(self, x, mask, state)/' passes.py
 imported passes '"results": [0,"mask","state",0]'
 grep -q '"state": .*"unused": true' tasks/passes/task.json && ! grep -q degenerate tasks/passes/task.json
 ok $? "results that are inputs are no outputs"
-module spectrum <<<'return torch.fft.rfft(x).abs()'
-not_imported spectrum 'line 4 (`return torch.fft.rfft(x).abs()`): aten.fft_rfft.default: .* complex64'
+module spectrum <<<'f = torch.fft.rfft(x) * torch.exp(0.5j * x[:, :5])
+f[:, 1:3] = 2 - f[:, 1:3] / (1 + f[:, :2])
+return f.abs(), torch.fft.fft2(torch.fft.ifft(f, 7, norm="ortho"), dim=(0, 1)).imag'
+imported spectrum 'aten._fft_c2c.pairs(stack, 1, forward=False)'
+init='self.w = torch.nn.Parameter(torch.rand(4, 2))' module filter <<<'w = torch.view_as_complex(self.w)
+f = torch.einsum("nk,k->nk", torch.fft.rfft(x, norm="forward")[:, :4], w)
+out = torch.zeros(x.shape[0], 5, dtype=torch.cfloat)
+out[:, :4] = f * f.conj() + torch.complex(x[:, :4], x[:, 4:])
+return torch.fft.irfft(out, n=8, norm="ortho"), torch.fft.irfft2(out, s=(6, 8)), f.real'
+imported filter "aten.einsum('nk,k->nk', [slice_2, select])"
+cat >same.py <<'END'
+import sys
+sys.path.pop(0)  # modules of this test have names of Python's own
+import importlib, json, runpy, types
+import torch
+package = types.ModuleType("package")
+package.__path__, sys.modules["package"] = [sys.argv[1]], package
+graph = importlib.import_module("package.graph")
+for name in "spectrum", "filter":
+    task, model = json.load(open(f"tasks/{name}/task.json")), runpy.run_path(f"{name}.py")["Model"]()
+    weights, axes = dict(model.named_parameters()), {}
+    tensors = [weights.get(n, torch.rand(6, 8)) for n in task["inputs"]]
+    for x, t in zip(task["inputs"].values(), tensors):
+        axes.update({a: n for a, n in zip(x["shape"], t.shape) if a.isidentifier()})
+    run = graph.module_of(task["graph"], list(task["inputs"]), list(task["outputs"]), axes, "cpu")
+    want = model(next(t for t in tensors if t.shape == (6, 8)))
+    assert len(want) == len(task["outputs"])
+    for got, right in zip(run(*tensors), want):
+        torch.testing.assert_close(got, right, atol=1e-5, rtol=1e-5)
+END
+"$python" -W ignore same.py "$root/share/export/torch" 2>err
+ok $? "pairs give what complex tensors give"
+sed 's/^/# /' err | tail -3
+module complex_result <<<'return torch.fft.rfft(x)'
+not_imported complex_result 'line 4 (`return torch.fft.rfft(x)`): aten.fft_rfft.default: .* complex64'
 inputs='torch.rand(6, 8, dtype=torch.cfloat)' module phases <<<'return (x * x.conj()).real.sqrt()'
 not_imported phases 'phases.py, line 4 (`.*`): aten._conj.default: input x: .* complex64, which Quern has not'
 module functional <<<'return torch.nn.functional.dropout(x, 0.5, self.training) * 2'

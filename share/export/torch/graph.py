@@ -5,7 +5,7 @@ from operator import getitem
 
 import torch
 
-from . import plan
+from . import pairs, plan
 
 _CONSTANTS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
 
@@ -46,6 +46,8 @@ def _value(text, tensors, axes, wide):
 
 def _operator(name):
     parts = name.split(".")
+    if parts[-1] == "pairs":
+        pairs.define()
     packet = getattr(getattr(torch.ops, parts[0]), parts[1])
     return getattr(packet, parts[2]) if len(parts) > 2 else packet
 
