@@ -101,6 +101,12 @@ double product_flops(const Product *p)
     return n;
 }
 
+int product_is_each(const Product *p)
+{
+    return p->count[PRODUCT_DEPTH] == 1 && p->count[PRODUCT_BATCH] && p->count[PRODUCT_ROWS] &&
+           p->count[PRODUCT_COLUMNS] && p->alpha == 1 && p->beta == 0;
+}
+
 /* Where element i of a group lies in an operand. */
 static int64_t place(const Product *p, int x, int g, int64_t i)
 {

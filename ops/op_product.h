@@ -49,6 +49,9 @@ void product_reference(const Product *p, double *c);
 
 double product_flops(const Product *p);
 
+/* 1: nothing is summed, and each element of c is one of a times one of b. */
+int product_is_each(const Product *p);
+
 /* What an inferred call sums, with the groups in memory. 0: it is no matrix product. */
 int product_of_call(const OpCall *c, Product *out);
 

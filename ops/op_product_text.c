@@ -178,6 +178,34 @@ static void operands(const Product *p, char *out, size_t size)
     }
 }
 
+/* Elements multiplied one by one, in c's order, as eager PyTorch multiplies where an einsum sums nothing. */
+static int each(const Product *p, const char *names, const char *type, OpPlain *out, Error *err)
+{
+    int64_t n = 1, size[PRODUCT_DIMS], step[PRODUCT_OPERANDS][PRODUCT_DIMS];
+    int rank = 0;
+    for (int g = PRODUCT_BATCH; g <= PRODUCT_COLUMNS; n *= p->count[g++])
+        for (int d = 0; d < p->rank[g]; d++, rank++) {
+            int at = rank; /* c's outer dimensions first */
+            for (; at && step[PRODUCT_C][at - 1] < p->step[PRODUCT_C][g][d]; at--) {
+                size[at] = size[at - 1];
+                for (int x = 0; x < PRODUCT_OPERANDS; x++) step[x][at] = step[x][at - 1];
+            }
+            size[at] = p->size[g][d];
+            for (int x = 0; x < PRODUCT_OPERANDS; x++) step[x][at] = p->step[x][g][d];
+        }
+    if (!text_walk(out, "product", names, n, err)) return -1;
+    Buffer *b = out->source;
+    buffer_printf(b, "    %s[i] = (%s)((%s)%s[", p->side[PRODUCT_C].name,
+                  dtype_ctype(p->side[PRODUCT_C].tensor->dtype), type, p->side[PRODUCT_A].name);
+    text_strided(b, &(Strided){p->side[PRODUCT_A].tensor->offset, rank, size, step[PRODUCT_A]},
+                 "i");
+    buffer_printf(b, "] * (%s)%s[", type, p->side[PRODUCT_B].name);
+    text_strided(b, &(Strided){p->side[PRODUCT_B].tensor->offset, rank, size, step[PRODUCT_B]},
+                 "i");
+    buffer_puts(b, "]);\n");
+    return text_each_end(out, err);
+}
+
 /* Both operands are dense in the depth, and one has a single row. */
 static int is_dot(const Product *p)
 {
@@ -197,6 +225,10 @@ int product_plain(const Product *p, OpPlain *out, Error *err)
             return error_set(err, ERROR_LIMIT,
                              "a kernel takes at most %d dimensions and 2^31 elements in a group",
                              OP_MAX_RANK);
+    if (product_is_each(p)) {
+        operands(p, names, sizeof names);
+        return each(p, names, type, out, err);
+    }
     if (is_dot(p)) r = c = 0;
     blocks *=
         (double)(r ? (p->count[PRODUCT_ROWS] + 16 * r - 1) / (16 * r) : p->count[PRODUCT_ROWS]);
