@@ -403,13 +403,13 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     Convolution v;
     if (convolution_of(c, &v, err)) return -1;
     enum { SHARES = 4 };
-    int64_t classes = 1, largest = v.batch;
+    int64_t classes = 1, largest = v.batch, weights = op_elements(op_tensor(c, v.weight_index));
     for (int d = 0; d < WINDOW_DIMS; d++) {
         largest *= window_max(&v.w[d]);
         classes *= window_classes(&v.w[d]);
     }
     int64_t blocks = (largest + TILE_N - 1) / TILE_N, n = classes * blocks * SHARES;
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) if (largest * classes * weights >= PRODUCT_WORTH_THREADS)
     for (int64_t i = 0; i < n; i++) {
         Part p = {.v = &v, .x = in[v.x_index], .weight = in[v.weight_index], .y = out[0]};
         if (v.bias) p.bias = in[v.bias_index];

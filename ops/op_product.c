@@ -460,11 +460,12 @@ void product_reference(const Product *p, double *c)
     t.across = (right + TILE_N - 1) / TILE_N;
     t.n = p->count[PRODUCT_BATCH] * t.down * t.across;
     t.w.panel = product_panel(least(right, TILE_N), p->count[PRODUCT_DEPTH]);
-    if (t.n == 1) { /* even a team of one thread costs as much as a small product */
-        double *buffer = work_buffer(&t.w);
-        tiles_at(&t, 0, buffer);
+    int64_t rows = p->count[PRODUCT_BATCH] * p->count[t.w.left.group];
+    if (t.n < 2 || rows * right * p->count[PRODUCT_DEPTH] < PRODUCT_WORTH_THREADS) {
+        double *buffer = t.n ? work_buffer(&t.w) : NULL;
+        for (int64_t i = 0; i < t.n; i++) tiles_at(&t, i, buffer);
         free(buffer);
-    } else if (t.n > 1) {
+    } else {
 #pragma omp parallel
         {
             double *buffer = work_buffer(&t.w);

@@ -73,6 +73,9 @@ typedef struct {
 void product_tile(const Tile *t, const double *b, double *acc);
 void product_clear(int m, int n, double *acc); /* m rows, of n columns */
 
+/* Products of two numbers: for fewer, threads wait longer for each other than they compute. */
+enum { PRODUCT_WORTH_THREADS = 1 << 20 };
+
 /* A panel is a b of at most TILE_N columns, whose rows are so far apart that they meet in no cache
  * line, and with the more terms the fewer columns it has: the rows of a are read in long runs. */
 enum { PANEL_ELEMENTS = 1 << 14 };

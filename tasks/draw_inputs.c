@@ -10,7 +10,7 @@
 #include "tasks/task.h"
 
 /* Elements of one stream of random numbers in a large tensor. Threads take one block at a time. */
-enum { BLOCK = TASK_STREAM, CHUNK = 512 };
+enum { BLOCK = TASK_STREAM, CHUNK = 512, TEAM = TASK_LARGE / BLOCK };
 
 /* Elements of such a tensor that are drawn together where an element needs no earlier one. */
 enum { GRAIN = 256 };
@@ -254,8 +254,8 @@ static void fill_block(const Recipe *m, size_t block, char *dst, size_t from, si
 static void fill_large(const Recipe *m, char *dst, size_t from, size_t n)
 {
     size_t first = from / BLOCK, end = (n + BLOCK - 1) / BLOCK;
-    if (end <= first + 1) { /* even a team of one thread takes its time */
-        if (end > first) fill_block(m, first, dst, from, n);
+    if (end < first + TEAM) { /* threads wait longer for each other than they draw */
+        for (size_t block = first; block < end; block++) fill_block(m, block, dst, from, n);
         return;
     }
 #pragma omp parallel for
