@@ -229,7 +229,9 @@ typedef struct {
     const DeviceSpan *spans; /* of outputs */
     int n_spans;
     double budget; /* thread-instructions */
+    double enough; /* it ends where it surely takes more, and fits the budget; 0: it does not */
     double used;   /* is set */
+    int is_dear;   /* is set: it has ended so */
     char why[128]; /* is set: not empty: the part is not known, or takes too long */
 } DeviceCone;
 

@@ -50,7 +50,7 @@ static void choose(Attempt *a, const unsigned char *comparable, int each)
 }
 
 /* Variables have their first values. */
-static int run_cone(Judgement *j, Attempt *a, double budget)
+static int run_cone(Judgement *j, Attempt *a, double budget, double enough)
 {
     Loaded *l = &j->loaded;
     Fault *f = &j->fault;
@@ -58,6 +58,7 @@ static int run_cone(Judgement *j, Attempt *a, double budget)
     if (!rc) rc = run_resolve(a->r, f);
     if (rc) return rc;
     a->cone.budget = budget;
+    a->cone.enough = enough;
     rc = l->ops->prediction->cone(l->device, a->r->launches, a->r->n_launches, &a->cone, f);
     if (rc > 0) run_fault(a->r, f);
     return rc;
@@ -73,21 +74,23 @@ static int more_units(double used, int wins)
                                                             : 1;
 }
 
-/* One unit of each output, of a graph one element alone; then as many more as are cheap. */
+/* One unit of each output, of a graph one element alone; then as many more as are cheap. A unit that surely
+ * takes more than half of what more units may take is left out: two are looked at instead. */
 int timed_cone(Judgement *j, Run *r, int wins, unsigned char *comparable, char why[128])
 {
     Attempt a = {.r = r, .alone = 1};
-    double budget = wins ? win_budget : usual_budget;
+    double budget = wins ? win_budget : usual_budget, two = (wins ? win_more : usual_more) / 2;
     choose(&a, comparable, 1);
-    int rc = run_cone(j, &a, budget), each = more_units(a.cone.used, wins);
-    if (!rc && !a.cone.why[0] && each > 1) {
+    int rc = run_cone(j, &a, budget, two),
+        each = a.cone.is_dear ? 2 : more_units(a.cone.used, wins);
+    if (!rc && (!a.cone.why[0] || a.cone.is_dear) && each > 1) {
         a.alone = 0;
         choose(&a, comparable, each);
-        rc = run_cone(j, &a, budget);
+        rc = run_cone(j, &a, budget, 0);
         if (!rc && a.cone.why[0]) {
             a.alone = 1;
             choose(&a, comparable, 1);
-            rc = run_cone(j, &a, budget);
+            rc = run_cone(j, &a, budget, 0);
         }
     }
     for (int i = 0; i < r->n_outputs; i++) comparable[i] = !comparable[i];

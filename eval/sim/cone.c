@@ -325,6 +325,7 @@ int sim_cone(Device *d, const DeviceLaunch *launches, int n, DeviceCone *out, Fa
               .left = out->budget,
               .fault = fault};
     out->why[0] = 0;
+    out->is_dear = 0;
     memset(fault, 0, sizeof *fault);
     d->exec.counted = d->exec.reversed = 0;
     int rc = any_cooperative(launches, n) ? cone_stop(&c, "a cooperative launch")

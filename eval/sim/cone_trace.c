@@ -17,6 +17,7 @@ enum {
     MOST_BLOCKS = 1 << 16,
     ROUNDS = 8,
     SURE = 2, /* blocks that are looked for may do less than those of the sample */
+    ROOM = 8, /* parts of the budget, one of which what is surely taken may take */
     FRESH_SHARE =
         2, /* memory is new to the few blocks of a sample, and not to many: they may take less */
     MOST_OF_THREADS = 1000000, /* thread-instructions of a block whose threads are told apart, */
@@ -184,6 +185,14 @@ static int may_read(Cone *c, int i)
     return coverage_has_access(&of);
 }
 
+/* Do the blocks that have run and the next ones surely take more than is enough, both times? The budget has
+ * room for what other launches take. */
+static int is_dear(const Cone *c, const ConeLaunch *k, double work)
+{
+    double least = 2 * (c->again + (double)(k->run.n - k->traced) * work / SURE);
+    return c->out->enough > 0 && least > c->out->enough && least < c->out->budget / ROOM;
+}
+
 /* Runs the blocks of launch i that have not run, for what they read. Their values are not right, and their
  * faults mean nothing. */
 static int trace_blocks(Cone *c, int i)
@@ -194,6 +203,8 @@ static int trace_blocks(Cone *c, int i)
     if (k->run.n && !may_read(c, i)) k->traced = k->run.n;
     if (!k->traced && k->run.n && !k->needs_all)
         k->trace.by = tell_apart(c, i, kernel_of(&c->launches[i]));
+    c->out->is_dear = is_dear(c, k, work_of_block(c, i));
+    if (c->out->is_dear) return cone_stop(c, "too much work");
     m->trace = &k->trace;
     while (!rc && k->traced < k->run.n) rc = cone_run(c, i, &k->traced, &faulted);
     m->trace = NULL;

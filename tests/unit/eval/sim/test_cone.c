@@ -9,6 +9,8 @@ enum { N = 1 << 20, BLOCKS = N / 256 };
 static Sim sim;
 static DevicePtr x, t, y;
 static double used; /* thread-instructions of the last cone */
+static double enough;
+static int is_dear; /* the last cone */
 
 static DeviceLaunch launch(const char *kernel, DevicePtr from, DevicePtr to)
 {
@@ -33,7 +35,7 @@ static int cone_of(const DeviceLaunch *l, int n, size_t at, float *got)
     unsigned char comparable[1];
     DeviceSample s = {.growth = 1, .outputs = &y, .n_outputs = 1, .comparable = comparable};
     const DeviceSpan span = {y, at * 4, 4};
-    DeviceCone c = {.spans = &span, .n_spans = 1, .budget = 1e8};
+    DeviceCone c = {.spans = &span, .n_spans = 1, .budget = 1e8, .enough = enough};
     assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
     assert_int_equal(ops->poison(sim.d, t, &sim.err), 0);
     if (ops->prediction->predict(sim.d, l, n, &out, &sim.fault)) fail_msg("%s", sim.fault.message);
@@ -44,6 +46,7 @@ static int cone_of(const DeviceLaunch *l, int n, size_t at, float *got)
     if (ops->prediction->cone(sim.d, l, n, &c, &sim.fault)) fail_msg("%s", sim.fault.message);
     assert_int_equal(ops->read(sim.d, y + at * 4, got, 4, &sim.err), 0);
     used = c.used;
+    is_dear = c.is_dear;
     return !c.why[0];
 }
 
@@ -63,6 +66,24 @@ static void test_blocks_of_earlier_launches(void **state)
     assert_int_equal(ops->prediction->written(sim.d, y, &from, &end), 1);
     assert_int_equal(from, 12345 * 4);
     assert_int_equal(end, 12346 * 4); /* what the thread has stored, and no more */
+}
+
+static void test_more_than_is_enough(void **state)
+{
+    (void)state;
+    const DeviceLaunch l[] = {launch("twice", x, t), launch("mirrored", t, y)};
+    float got;
+    expect(l, 2, 12345, 2 * input_at(N - 1 - 12345) + 1);
+    assert_int_equal(is_dear, 0);
+    double all = used;
+    enough = all / 4;
+    assert_int_equal(cone_of(l, 2, 12345, &got), 0);
+    assert_int_equal(is_dear, 1);
+    assert_true(used < all / 2);
+    enough = 2 * all;
+    expect(l, 2, 12345, 2 * input_at(N - 1 - 12345) + 1);
+    assert_int_equal(is_dear, 0);
+    enough = 0;
 }
 
 static void test_what_is_changed_in_place(void **state)
@@ -159,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks_of_earlier_launches),
+        cmocka_unit_test(test_more_than_is_enough),
         cmocka_unit_test(test_what_is_changed_in_place),
         cmocka_unit_test(test_sums_by_atomics),
         cmocka_unit_test(test_addresses_that_follow_from_values),
