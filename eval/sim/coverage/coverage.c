@@ -13,16 +13,23 @@
 static int by_place(const void *a, const void *b)
 {
     const BlockRun *p = a, *q = b;
-    int by_change = memcmp(p->d, q->d, sizeof p->d);
-    if (by_change) return by_change;
+    if (p->d[0] != q->d[0] || p->d[1] != q->d[1] || p->d[2] != q->d[2])
+        return memcmp(p->d, q->d, sizeof p->d);
     return (p->at > q->at) - (p->at < q->at);
+}
+
+static int are_sorted(const SliceRun *r)
+{
+    int i = 1;
+    while (i < r->n_runs && by_place(&r->runs[i - 1], &r->runs[i]) <= 0) i++;
+    return i >= r->n_runs;
 }
 
 /* Sorts the runs, and makes one of those that touch and change alike. */
 static void join_runs(SliceRun *r)
 {
     int n = 0;
-    qsort(r->runs, (size_t)r->n_runs, sizeof *r->runs, by_place);
+    if (!are_sorted(r)) qsort(r->runs, (size_t)r->n_runs, sizeof *r->runs, by_place);
     for (int i = 1; i < r->n_runs; i++) {
         BlockRun *last = &r->runs[n], *now = &r->runs[i];
         int64_t end = last->at + last->bytes;

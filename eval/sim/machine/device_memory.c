@@ -334,12 +334,26 @@ static int draw_chunks(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi)
     return 0;
 }
 
+/* Of bytes that have their bits in one word. */
+static void clear_unwritten(DevMem *m, uint64_t lo, uint64_t hi)
+{
+    uint64_t bits = m->written[lo / 64] >> lo % 64 & ~0ull >> (64 - (hi - lo));
+    if (!bits) {
+        memset(m->data + lo, 0, hi - lo);
+        return;
+    }
+    for (uint64_t i = lo; i < hi; i++)
+        if (!(bits >> (i - lo) & 1)) m->data[i] = 0;
+}
+
 int devmem_supply(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi)
 {
     if (a->fill) return draw_chunks(m, a, lo, hi);
     if (!m->assume || a->read_only) return -1;
-    for (uint64_t i = lo; i < hi; i++)
-        if (!(m->written[i >> 6] >> (i & 63) & 1)) m->data[i] = 0;
+    for (uint64_t i = lo, end; i < hi; i = end) {
+        end = (i / 64 + 1) * 64 < hi ? (i / 64 + 1) * 64 : hi;
+        clear_unwritten(m, i, end);
+    }
     m->assumed = 1;
     return 0;
 }

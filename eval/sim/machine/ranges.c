@@ -5,7 +5,12 @@
 
 #include "base/memory.h"
 
-enum { LEAST = 1024, MOST = 1 << 23 };
+enum {
+    LEAST = 1024,
+    MOST = 1 << 23,
+    FEW = 256, /* ranges that are sorted by comparing */
+    DIGIT = 11 /* bits */
+};
 
 void ranges_release(Ranges *r)
 {
@@ -25,11 +30,47 @@ static int by_place(const void *a, const void *b)
     return x->lo != y->lo ? (x->lo > y->lo) - (x->lo < y->lo) : (x->hi > y->hi) - (x->hi < y->hi);
 }
 
+/* Moves the ranges to `to`, in the order of one digit of their places behind `least`. */
+static void move_by_digit(const Range *of, int64_t n, uint64_t least, int shift, Range *to)
+{
+    enum { VALUES = 1 << DIGIT };
+    int64_t at[VALUES] = {0}, before = 0;
+    for (int64_t i = 0; i < n; i++) at[(of[i].lo - least) >> shift & (VALUES - 1)]++;
+    for (int k = 0; k < VALUES; k++) {
+        int64_t count = at[k];
+        at[k] = before;
+        before += count;
+    }
+    for (int64_t i = 0; i < n; i++) to[at[(of[i].lo - least) >> shift & (VALUES - 1)]++] = of[i];
+}
+
+/* By their places: of those that begin at one, in any order. */
+static void sort(Ranges *r)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    if (r->n < FEW) {
+        qsort(r->of, (size_t)r->n, sizeof *r->of, by_place);
+        return;
+    }
+    for (int64_t i = 0; i < r->n; i++) {
+        if (r->of[i].lo < least) least = r->of[i].lo;
+        if (r->of[i].lo > most) most = r->of[i].lo;
+    }
+    Range *to = memory_grow(NULL, (size_t)r->cap, sizeof *to);
+    for (int shift = 0; shift < 64 && (most - least) >> shift; shift += DIGIT) {
+        move_by_digit(r->of, r->n, least, shift, to);
+        Range *from = r->of;
+        r->of = to;
+        to = from;
+    }
+    free(to);
+}
+
 void ranges_join(Ranges *r)
 {
     int64_t n = 0;
     if (r->joined == r->n) return;
-    qsort(r->of, (size_t)r->n, sizeof *r->of, by_place);
+    sort(r);
     for (int64_t i = 1; i < r->n; i++) {
         if (r->of[i].lo > r->of[n].hi)
             r->of[++n] = r->of[i];
