@@ -14,6 +14,7 @@
 #include "base/part.h"
 #include "ops/op_element.h"
 #include "ops/op_text.h"
+#include "ops/row/op_fft.h"
 
 EMBED(op_fft_cu, "ops/row/family_fft.cu")
 
@@ -177,6 +178,38 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
         work_release(&w);
     }
     return 0;
+}
+
+/* ---- running sums ---- */
+
+static void direct_element(const Fft *f, const Work *w, int64_t k, double *y)
+{
+    float re = 0, im = 0;
+    for (int64_t i = 0, at = 0; i < f->n; i++, at = (at + k) % f->n) {
+        const float a = (float)w->from[2 * i], b = (float)w->from[2 * i + 1],
+                    c = (float)w->root[2 * at], s = (float)w->root[2 * at + 1];
+        re += a * c - b * s;
+        im += a * s + b * c;
+    }
+    y[0] = f->scale * (double)re;
+    if (f->kind != FFT_C2R) y[1] = f->scale * (double)im;
+}
+
+void fft_direct(const OpCall *c, const double *x, double *y, int64_t products)
+{
+    Error ignored;
+    Fft f;
+    if (fft_of(c, &f, &ignored)) return;
+    Work w = work_make(&f);
+    const int64_t all = f.rows * f.kept, most = products / f.n + 1,
+                  step = all > most ? all / most | 1 : 1;
+    for (int64_t e = 0, have = -1; e < all; e += step) {
+        const int64_t r = e / f.kept, k = e % f.kept;
+        if (r != have) load(&f, x + r * f.taken, w.from);
+        have = r;
+        direct_element(&f, &w, k, y + r * f.given + k * (f.kind == FFT_C2R ? 1 : 2));
+    }
+    work_release(&w);
 }
 
 /* ---- single elements: each needs its row ---- */

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "ops/op_reduction.h"
+#include "ops/row/op_fft.h"
 #include "ops/row/op_norm.h"
 #include "ops/row/op_softmax.h"
 #include "tasks/derive/honest.h"
@@ -242,6 +243,19 @@ static int cumsum(const GraphCall *c, const Way *way, const double *const *in, d
     return 1;
 }
 
+/* ---- Fourier transforms ---- */
+
+enum { TRANSFORM_PRODUCTS = 1 << 21 };
+
+/* One running sum for each element, as a kernel without stages has it. */
+static int transform(const GraphCall *c, const Way *way, const double *const *in,
+                     double *const *out)
+{
+    if (way->order || c->call.op->reference(&c->call, in, out, NULL)) return 0;
+    fft_direct(&c->call, in[0], out[0], TRANSFORM_PRODUCTS);
+    return 1;
+}
+
 /* ---- all ---- */
 
 static int belongs(const Op *op, OpFamily f)
@@ -262,6 +276,7 @@ int honest_sums(const GraphCall *c, const Way *way, const double *const *in, dou
     if (belongs(c->call.op, softmax_family()) && c->call.n_results == 1 && c->call.n_tensors == 1 &&
         op_elements(&c->call.result[0]) == op_elements(&c->call.tensor[0]))
         return softmax(c, way, in, out);
+    if (belongs(c->call.op, fft_family())) return transform(c, way, in, out);
     if (!strcmp(c->call.op->name, "aten.cumsum.default")) return cumsum(c, way, in, out);
     return 0;
 }
