@@ -212,7 +212,7 @@ static void merge_block(Buffer *b, const Plan *p)
 }
 
 /* The loop over a thread's elements, up to the text of an element; its end. Where each carries its index,
- * loads do not run ahead of the comparisons by themselves: some are read before they are compared. */
+ * a thread has four states, as in eager PyTorch, and reads an element of each before it compares. */
 static void loop_text(Buffer *b, const char *index, const Plan *p, int batched)
 {
     if (batched)
@@ -229,9 +229,12 @@ static const char *loop_end(int batched)
 {
     return batched ? "];\n        }\n"
                      "#pragma unroll\n"
-                     "        for (int k = 0; k < 8; k++)\n"
-                     "          if (first + k * STEP < N) s.step(x[k], first + k * STEP);\n"
+                     "        for (int k = 0; k < 4; k++)\n"
+                     "          if (first + k * STEP < N) part[k].step(x[k], first + k * STEP);\n"
                      "      }\n"
+                     "#pragma unroll\n"
+                     "      for (int k = 0; k < 4; k++) s.merge(part[k]);\n"
+                     "    }\n"
                    : "], i);\n";
 }
 

@@ -1,10 +1,14 @@
 /* Kernels of reductions. */
 
 //@ batch
-      for (@index@ first = blockIdx.y * @along@ + along; first < N; first += 8 * STEP) {
-        state::T x[8];
+    {
+      state part[4];
 #pragma unroll
-        for (int k = 0; k < 8; k++) {
+      for (int k = 0; k < 4; k++) part[k].start();
+      for (@index@ first = blockIdx.y * @along@ + along; first < N; first += 4 * STEP) {
+        state::T x[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
           const @index@ i = first + k * STEP;
           x[k] = 0;
           if (i < N) x[k] = \
