@@ -81,7 +81,6 @@ static const struct {
     {"min.dim", T("4,22,900") ",1", 0, {512, 1}, {8, 1, 1}, NULL, NULL},
     {"min.dim", T("4,256,900") ",1", 0, {32, 16}, {113, 1, 1}, NULL, NULL},
     /* four elements in a vector; two of a walk by strides, also where an operand is one element */
-<<<<<<< HEAD
     /* running statistics: planes of channels by batches; few elements have several batches a block */
     {"batch_norm.default",
      T("2,3,20,20") "," STATISTICS,
@@ -93,7 +92,6 @@ static const struct {
     {"batch_norm.default", T("70,3,5,5") "," STATISTICS, 0, {32, 2}, {3, 35, 1}, NULL, NULL},
     {"batch_norm.default", T("64,3") "," STATISTICS, 0, {128, 1}, {1, 1, 1}, NULL, NULL},
     {"softmax.int", T("2,8,40") ",1", 0, {1, 40}, {2, 1, 1}, NULL, "exp(v - most) / sum"},
-=======
     /* an einsum that sums nothing is a product of elements, whatever the order of the letters */
     {"einsum.default",
      "\"abc,ba->abc\",[" T("8,4,32") "," T("4,8") "]",
@@ -102,7 +100,6 @@ static const struct {
      {4, 1, 1},
      NULL,
      "y0[i] = (float)((float)"},
->>>>>>> aaed4e5e (Multiply elements where an einsum sums nothing, as eager PyTorch does)
     /* powers that eager does not compute by pow; others it does */
     {"pow.Tensor_Scalar", T("64,64") ",2", 0, {128, 1}, {8, 1, 1}, NULL, "(a * a);"},
     {"pow.Tensor_Scalar", T("64,64") ",3.0", 0, {128, 1}, {8, 1, 1}, NULL, "(a * a * a);"},
