@@ -152,7 +152,7 @@ static void test_compared(void **state)
     w->axis[0] = 10000;
     Cases *cases = cases_new(1 << 28, ops, d);
     Evaluator evaluator = {
-        .machine = {ops, d, NULL}, .cases = cases, .seed = 3, .clock = {CLOCK_COLD, 0.5, 3, 0}};
+        .machine = {ops, d, NULL}, .cases = cases, .seed = 3, .clock = {CLOCK_COLD, 1, 3, 0}};
     side(&baseline.own.loaded, &plans[0], sources[0], t, "relu", 1);
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         Judgement j;
