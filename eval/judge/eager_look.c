@@ -33,7 +33,7 @@ static int tail_of(Run *r, int output, CaseTail *out, TaskDifference *one, Error
     return run_square(r, output, &out->square, err);
 }
 
-/* Of the baseline's outputs, which are there. 1: it is no measure. */
+/* Counts the large errors of the baseline's outputs, which the run holds. 1: the baseline is no measure. */
 static int take_tails(Run *r, CaseEager *e, Error *err)
 {
     for (int i = 0; i < r->n_outputs; i++) {

@@ -256,7 +256,7 @@ static int begins_alike(Trusted *t, const DeviceDraw *x, CuPtr p, Error *err)
     return rc ? rc : differs;
 }
 
-/* What the kernels that draw read. The caller frees it. */
+/* The numbers that the drawing kernels read. The caller frees them. */
 static unsigned long long *numbers_of(const TaskStreams *x, size_t *bytes)
 {
     size_t n = 4 * ((x->n + TASK_STREAM - 1) / TASK_STREAM);

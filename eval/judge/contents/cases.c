@@ -253,7 +253,7 @@ static int draw_on_device(const Cases *cases, Case *c, Error *err)
     return 0;
 }
 
-/* What only the device has, for the host's reference. */
+/* Draws on the host the inputs that only the device has: the host's reference needs them. */
 static int draw_again(const Cases *cases, Case *c, Error *err)
 {
     for (int i = 0; i < c->task->n_inputs; i++) {

@@ -15,7 +15,7 @@ enum { SEED = 1, TIMES = 2, WORD = 16 /* contents are copied in words of so many
 static const double alike_share = 1e-6, half_share = 0x1p-7; /* of an output's magnitude */
 /* Parts of the device's room: alignment, workspaces and guard zones take the rest. */
 static const double filled = 0.8;
-/* Of a GPU's memory, when no other program uses it. */
+/* The share of a GPU's memory that is free when no other program uses it. */
 static const double usually_free = 0.97;
 
 int own_sizes_repeat(const Task *t, int axis, const TaskTensor *x)

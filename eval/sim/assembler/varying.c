@@ -36,7 +36,7 @@ int varying_operand(const Varying *v, const PtxOperand *o)
     if (o->kind == OPND_SPECIAL) return ptx_differs_by_lane((PtxSpecial)o->value);
     if (o->kind == OPND_ADDR) return varying_operand(v, &o->items[0]);
     if (o->kind == OPND_VAR && o->var->space == SPACE_PARAM) {
-        /* What a call returns, and what one is given, differs. */
+        /* A call's results and a function's parameters differ between threads. */
         for (int i = 0; v->p->is_entry && i < v->p->n_params; i++)
             if (v->p->params[i] == o->var) return 0;
         return 1;
@@ -200,7 +200,7 @@ static int label_paths(Paths *l, int branch)
     return -1;
 }
 
-/* Of the labelled blocks, those from which a path leads to the join. */
+/* Marks the labelled blocks from which a path leads to the join. */
 static void find_leading(Paths *l, int branch, int join)
 {
     const Flow *f = &l->flow;
