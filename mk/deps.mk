@@ -2,10 +2,14 @@
 # tree does not ask.
 $(BUILD)/deps: mk/deps.sh
 	@mkdir -p $(BUILD)
+	@rm -f $@
 	@mk/deps.sh $(BUILD)
 	@touch $@
 
+ifneq ($(filter deps,$(MAKECMDGOALS)),)
+.PHONY: $(BUILD)/deps
+endif
+
 .PHONY: deps
-deps:
-	@rm -f $(BUILD)/deps; $(MAKE) --no-print-directory $(BUILD)/deps && \
-	  echo "quern: everything that is needed is here"
+deps: $(BUILD)/deps
+	@echo "quern: everything that is needed is here"
