@@ -9,13 +9,14 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/judge/contents/timed_contents.h"
+#include "tasks/derive/element_limits.h"
 #include "tasks/derive/judged.h"
 #include "tasks/graph/demand.h"
 #include "tasks/task_graph.h"
 
 /* Elements of which the spread is known, or fewer where these cost too much. */
 enum { MOST = 64, SEED = 7 };
-static const double most_work = 4e8, most_elements = 1 << 27, BLUNT = 1e-2;
+static const double most_work = 4e8, most_elements = 1 << 27;
 
 typedef struct {
     int64_t n, at[MOST];
@@ -77,16 +78,6 @@ static int expect(TimedContents *c, const GraphBound *b, int output, Sample *s, 
     return graph_demand(&d, err);
 }
 
-/* The standard deviation; of one element its size. */
-static double spread_of(const Sample *s)
-{
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < s->n; i++) sum += s->value[i];
-    double mean = s->n > 1 ? sum / (double)s->n : 0;
-    for (int64_t i = 0; i < s->n; i++) squares += (s->value[i] - mean) * (s->value[i] - mean);
-    return sqrt(squares / (double)s->n);
-}
-
 /* The sample of one output at w's sizes. 1: even two elements cost too much. */
 static int sample(Task *t, const Workload *w, int output, Sample *s, Error *err)
 {
@@ -108,23 +99,105 @@ static int sample(Task *t, const Workload *w, int output, Sample *s, Error *err)
     return rc;
 }
 
-/* Prints an output. Returns whether its tolerance is blunt, or -1. */
+/* The tolerance of the drawn contents of a workload. */
+static int tolerance_of(const Task *t, const Workload *w, int output, Tolerance *by, Error *err)
+{
+    const TaskCase drawn = {t, w, VARIANT_DRAWN, SEED, 1};
+    return task_tolerance(&drawn, output, by, err);
+}
+
+/* The contents of a check, drawn, and what the reference gives of them. */
+typedef struct {
+    double *in[TASK_MAX_TENSORS], *out[TASK_MAX_TENSORS];
+} Drawn;
+
+static void drawn_release(Drawn *d)
+{
+    for (int i = 0; i < TASK_MAX_TENSORS; i++) free(d->in[i]), free(d->out[i]);
+}
+
+static int draw(Task *t, const Workload *w, Drawn *d, Error *err)
+{
+    const TaskCase drawn = {t, w, VARIANT_DRAWN, SEED, 1};
+    size_t n;
+    for (int i = 0; i < t->n_inputs; i++) {
+        if (task_elements(t, w, &t->inputs[i], &n, err)) return -1;
+        d->in[i] = memory_array(n + 1, sizeof(double));
+        if (task_draw_wide(&drawn, i, d->in[i], err)) return -1;
+    }
+    for (int i = 0; i < t->n_outputs; i++) {
+        if (task_elements(t, w, &t->outputs[i], &n, err)) return -1;
+        d->out[i] = memory_array(n + 1, sizeof(double));
+    }
+    return task_reference(t, w, (const double *const *)d->in, d->out, err);
+}
+
+/* How a check tells an output's errors: by each element, by all together, or not. */
+static int way_of_check(Task *t, const Workload *w, int output, const char **way, Error *err)
+{
+    const TaskCase drawn = {t, w, VARIANT_DRAWN, SEED, 1};
+    ElementLimits *limits[TASK_MAX_TENSORS] = {0};
+    Drawn d = {0};
+    Tolerance by;
+    size_t n;
+    *way = NULL;
+    int rc = task_elements(t, w, &t->outputs[output], &n, err) || draw(t, w, &d, err) ||
+             tolerance_of(t, w, output, &by, err) ||
+             element_limits(&drawn, (const double *const *)d.in, (const double *const *)d.out,
+                            limits, err);
+    const ElementLimits *e = rc ? NULL : limits[output];
+    if (!rc && n > 1 && by.atol > 0 && task_tolerance_tells(by.atol, d.out[output], n))
+        *way = "each element";
+    else if (e && task_tolerance_tells(sqrt(e->most) * e->unit, d.out[output], n))
+        *way = "all elements together";
+    for (int i = 0; i < t->n_outputs; i++) element_limits_free(limits[i]);
+    drawn_release(&d);
+    return rc ? -1 : 0;
+}
+
+/* The first check that tells the errors of an output. */
+static int other_way(Task *t, int output, const char **way, char *at, size_t size, Error *err)
+{
+    *way = NULL;
+    for (int i = t->n_workloads - 1; i >= 0 && !*way; i--) {
+        const Workload *w = &t->workloads[i];
+        if (w->role != ROLE_CHECK) continue;
+        if (way_of_check(t, w, output, way, err)) return -1;
+        task_workload_text(t, w, at, size);
+    }
+    return 0;
+}
+
+/* Prints an output whose tolerance is wide. 1: no check tells its errors, and the task is judged by them. */
+static int show_blunt(Task *t, int output, double atol, const Sample *s, Error *err)
+{
+    const char *way = NULL;
+    char at[200] = "";
+    if (!t->degenerate && other_way(t, output, &way, at, sizeof at, err)) return -1;
+    printf("%-48s %-12s atol %-9.3g of %lld elements; ", t->name, t->outputs[output].name, atol,
+           (long long)s->n);
+    if (way)
+        printf("by %s at %s\n", way, at);
+    else
+        puts(t->degenerate ? "degenerate" : "NO OTHER");
+    return !way && !t->degenerate;
+}
+
+/* Shows an output whose tolerance at the timed size is wide. As show_blunt. */
 static int show(Task *t, int output, int all, Error *err)
 {
     Workload w = *task_workload(t, ROLE_TIME);
-    const TaskCase timed = {t, task_workload(t, ROLE_TIME), VARIANT_DRAWN, SEED, 1};
     Tolerance by;
     Sample s = {0};
-    int rc = task_tolerance(&timed, output, &by, err);
+    int rc = tolerance_of(t, task_workload(t, ROLE_TIME), output, &by, err);
     if (rc) return -1;
     while ((rc = sample(t, &w, output, &s, err)) > 0 && !halve(t, &w))
         ;
     if (rc < 0) return -1;
-    double spread = rc ? NAN : spread_of(&s);
-    int blunt = !(by.atol <= BLUNT * spread);
-    if (all || blunt)
-        printf("%-48s %-16s atol %-9.3g spread %-9.3g %.2f%% (%lld elements)\n", t->name,
-               t->outputs[output].name, by.atol, spread, 100 * by.atol / spread, (long long)s.n);
+    int blunt = rc || !task_tolerance_tells(by.atol, s.value, (size_t)s.n);
+    if (!blunt && all)
+        printf("%-48s %-12s atol %-9.3g tells\n", t->name, t->outputs[output].name, by.atol);
+    blunt = blunt ? show_blunt(t, output, by.atol, &s, err) : 0;
     fflush(stdout);
     return blunt;
 }
@@ -153,8 +226,10 @@ int main(int argc, char **argv)
                            .synopsis = "[SET]",
                            .about =
                                "Print the float32 outputs whose tolerance at the timed size is "
-                               "above 1% of the spread of their "
-                               "own elements, of which some are computed. Exit 1 if there are any.",
+                               "above 1% of the spread of their own elements, of which some are "
+                               "computed, and the check that tells their errors in its place: by "
+                               "each element, where sums are shorter, or by all together. Exit 1 "
+                               "if an output has none.",
                            .flags = flags,
                            .max_words = 1};
     flags_parse(&spec, argc, argv, words);

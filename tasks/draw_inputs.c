@@ -49,7 +49,7 @@ const char *variant_name(Variant v)
     static const char *const names[] = {"as drawn",      "needles",        "special values",
                                         "integers",      "rows of signs",  "rows of large values",
                                         "far from zero", "far below zero", "ends of the domain",
-                                        "few bits",      "rows of zeros"};
+                                        "few bits",      "rows of zeros",  "ends of the range"};
     return names[v];
 }
 

@@ -6,7 +6,7 @@
 
 #include "tasks/carried.h"
 
-enum { ENOUGH_ROWS = 8, FEW_ROWS = 4, RUN = 7, CHUNK = 512 };
+enum { ENOUGH_ROWS = 8, FEW_ROWS = 4, RUN = 7, RANGE_PARTS = 4, CHUNK = 512 };
 
 /* Parts of operators' names, and the variants that show their faults, as bits from VARIANT_SIGNS on. */
 enum { SIGNS = 1, LARGE = 2, FAR = 4, LOW = 8, ENDS = 16, FEW = 32, ZERO = 64 };
@@ -127,13 +127,48 @@ static int any_shows(const Task *t, Variant v)
     return 0;
 }
 
+/* Integers of which rows can be at the ends of their range. */
+static int has_range(const TaskTensor *x)
+{
+    return x->draw == DRAW_INTEGER && x->distinct < 0 && x->rank > 0;
+}
+
+static int has_operator(const Task *t, const char *name)
+{
+    for (int node = 0; t->graph && node < t->graph->n_nodes; node++)
+        if (strstr(t->graph->line[node].op->name, name)) return 1;
+    return 0;
+}
+
+/* Numbers that a shorter integer does not hold show what it loses. */
+static int converts_to_integers(const Task *t)
+{
+    for (int i = 0; i < t->n_outputs; i++)
+        if (!dtype_is_float(t->outputs[i].dtype) && has_operator(t, ".to.")) return 1;
+    return 0;
+}
+
+/* Sums as large as a half type has few numbers. */
+static int sums_to_half(const Task *t)
+{
+    for (int i = 0; i < t->n_outputs; i++)
+        if ((t->outputs[i].dtype == DTYPE_F16 || t->outputs[i].dtype == DTYPE_BF16) &&
+            has_operator(t, ".sum."))
+            return 1;
+    return 0;
+}
+
 int regimes_has(const Task *t, Variant v)
 {
+    for (int i = 0; i < t->n_inputs && v == VARIANT_RANGE; i++)
+        if (has_range(&t->inputs[i])) return 1;
     int positive = 0, real = 0;
     for (int i = 0; i < t->n_inputs; i++) {
         real |= is_real(&t->inputs[i]);
         positive |= is_real(&t->inputs[i]) && t->inputs[i].draw == DRAW_POSITIVE;
     }
+    if (v == VARIANT_LOW && first_with_rows(t) >= 0 && converts_to_integers(t)) return 1;
+    if (v == VARIANT_LARGE_ROWS && first_with_rows(t) >= 0 && sums_to_half(t)) return 1;
     int has = v == VARIANT_ENDS ? positive : v == VARIANT_FEW_BITS ? real : first_with_rows(t) >= 0;
     return has && any_shows(t, v);
 }
@@ -144,6 +179,8 @@ static int leading(const Task *t)
     int input = first_with_rows(t);
     for (int i = 0; i < t->n_inputs && input < 0; i++)
         if (is_real(&t->inputs[i]) && t->inputs[i].rank) input = i;
+    for (int i = 0; i < t->n_inputs && input < 0; i++)
+        if (has_range(&t->inputs[i])) input = i;
     return input;
 }
 
@@ -167,9 +204,14 @@ const Workload *regimes_workload(const Task *t)
 
 double regimes_scale(Variant v)
 {
-    return v == VARIANT_SIGNS || v == VARIANT_FEW_BITS || v == VARIANT_ZERO_ROWS ? 1.0
-           : v == VARIANT_LARGE_ROWS                                             ? 64.0
-                                                                                 : 1000.0;
+    switch (v) {
+    case VARIANT_SIGNS:
+    case VARIANT_FEW_BITS:
+    case VARIANT_ZERO_ROWS:
+    case VARIANT_RANGE: return 1.0;
+    case VARIANT_LARGE_ROWS: return 64.0;
+    default: return 1000.0;
+    }
 }
 
 /* Elements of a row. */
@@ -188,7 +230,20 @@ typedef struct {
     Variant variant;
     size_t length; /* of a row */
     int whole;     /* else it may not be negative */
+    IntegerBounds range;
 } Change;
+
+/* Sums and counts of a row reach their largest and least values, or nearly: equal terms hide a lost bit. */
+static double at_ends(const IntegerBounds *range, double x, size_t row, size_t at)
+{
+    int64_t inward = at % 3 == 0 && range->high > range->low;
+    switch (row % RANGE_PARTS) {
+    case 0: return (double)(range->high - inward);
+    case 1: return (double)(range->low + inward);
+    case 2: return (double)(at % 2 ? range->high : range->low);
+    default: return x;
+    }
+}
 
 static double with_sign(double x, size_t row, size_t at)
 {
@@ -277,6 +332,7 @@ static const Carried *carried_of(const TaskCase *c, int input)
 
 static double change_one(const Change *c, double x, size_t at)
 {
+    if (c->variant == VARIANT_RANGE) return at_ends(&c->range, x, at / c->length, at % c->length);
     if (c->variant == VARIANT_ENDS) return to_ends(c->x->dtype, x);
     if (c->variant == VARIANT_FEW_BITS) return of_few_bits(x);
     x *= c->by->factor;
@@ -289,6 +345,7 @@ static double change_one(const Change *c, double x, size_t at)
 /* Is any element of the input another one than was drawn? */
 static int changes(const TaskTensor *x, const Carried *by, Variant v)
 {
+    if (v == VARIANT_RANGE) return has_range(x);
     if (!is_real(x)) return 0;
     if (v == VARIANT_ENDS) return x->draw == DRAW_POSITIVE;
     return v == VARIANT_FEW_BITS || by->rows || by->positive || by->factor != 1 || by->shift != 0;
@@ -304,7 +361,12 @@ int regimes_change(const TaskCase *c, int input, size_t from, void *x, size_t n,
     if (task_shape(c->task, c->workload, of, shape, err)) return -1;
     size_t size = dtype_size(of->dtype);
     int whole = of->parameter || of->draw != DRAW_UNIFORM || of->low < 0;
-    const Change change = {of, by, c->variant, row_length(of, shape), whole};
+    Change change = {.x = of, .by = by, .variant = c->variant, .length = row_length(of, shape)};
+    change.whole = whole;
+    if (c->variant == VARIANT_RANGE) {
+        if (task_integers(c->task, c->workload, of, &change.range, err)) return -1;
+        if (of->rank == 1) change.length = 1 + (size_t)shape[0] / RANGE_PARTS;
+    }
     for (size_t done = 0; done < n; done += CHUNK) {
         size_t count = n - done < CHUNK ? n - done : CHUNK;
         char *raw = (char *)x + done * size;

@@ -83,7 +83,9 @@ const char *draw_name(Draw d);
  *   low       all elements are below -1e5 (float16: about -3e4)
  *   ends      what is drawn positive is anything from 2^-30 to 2^10
  *   few bits  numbers of four bits, whose products with integers are exact
- *   zeros     each third row is zeros */
+ *   zeros     each third row is zeros
+ * One is for inputs of integers alone:
+ *   range     rows at the upper end of the range, at the lower one, at both, and as drawn */
 typedef enum {
     VARIANT_DRAWN,
     VARIANT_NEEDLES,
@@ -97,6 +99,7 @@ typedef enum {
     VARIANT_ENDS,
     VARIANT_FEW_BITS,
     VARIANT_ZERO_ROWS,
+    VARIANT_RANGE,
     VARIANTS_OF_REGIMES
 } Variant;
 const char *variant_name(Variant v);
@@ -288,8 +291,8 @@ typedef struct {
     size_t n;
     double most;  /* of task_mean_square; NAN: nothing follows for it */
     float *limit; /* by element; NULL: no element has one */
-    /* Without limits: what the error of each is where kernels cut factors off, and the root mean square error
-     * of kernels that round them. */
+    /* Without limits: what the error of each is where kernels cut factors off (NULL: nothing is cut off), and
+     * the error that is usual. */
     double *drift, unit;
 } ElementLimits;
 
@@ -321,6 +324,10 @@ typedef struct {
     double times;
 } TaskComparison;
 void task_difference_text(const TaskComparison *c, const TaskDifference *d, Error *message);
+
+/* Is an absolute tolerance small beside the spread of an output's elements, at most one hundredth? Of one
+ * element the spread is its size. */
+int task_tolerance_tells(double atol, const double *want, size_t n);
 
 /* Adds those of elements [from, from + n), which are got[0] and want[0] on, by the rule of task_compare. */
 void task_differences(const TaskComparison *c, const void *got, const double *want, size_t from,

@@ -7,6 +7,7 @@
 
 /* One element in units; the largest multiple of a drift. */
 static const double MOST_OF_ONE = 8, MOST_DRIFT = 1.25;
+static const double SMALL_SHARE = 1e-2;
 
 static double limit_of(double want, size_t at, Tolerance by)
 {
@@ -14,6 +15,16 @@ static double limit_of(double want, size_t at, Tolerance by)
     if (by.elements && by.elements->limit && at < by.elements->n)
         limit = fmin(limit, (double)by.elements->limit[at]);
     return limit;
+}
+
+int task_tolerance_tells(double atol, const double *want, size_t n)
+{
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++) sum += want[i];
+    double mean = n > 1 ? sum / (double)n : 0;
+    for (size_t i = 0; i < n; i++) squares += (want[i] - mean) * (want[i] - mean);
+    double spread = sqrt(squares / (double)n);
+    return isfinite(spread) && atol <= SMALL_SHARE * spread;
 }
 
 /* Infinity stands for an expected value that is too large for the type, or that is within its
@@ -111,7 +122,7 @@ static double error_at(Dtype type, const void *got, const double *want, size_t i
 static double drift_of(const ElementLimits *e, Dtype type, const void *got, const double *want)
 {
     double along = 0, all = 0;
-    for (size_t i = 0; i < e->n; i++) {
+    for (size_t i = 0; i < e->n && e->drift; i++) {
         double error = error_at(type, got, want, i), drift = e->drift[i];
         if (!(fabs(error) <= MOST_OF_ONE * e->unit + MOST_DRIFT * fabs(drift))) continue;
         along += error * drift;
@@ -126,7 +137,7 @@ double task_mean_square(const ElementLimits *e, Dtype type, const void *got, con
     for (size_t i = 0; i < e->n; i++) {
         double error = error_at(type, got, want, i);
         double limit = e->limit ? (double)e->limit[i] : e->unit;
-        if (!e->limit) error -= drift * e->drift[i];
+        if (drift > 0) error -= drift * e->drift[i];
         if (!isfinite(error) || !isfinite(limit) || !(limit > 0)) continue;
         double in_limits = e->limit ? error / limit : fmin(fabs(error) / limit, MOST_OF_ONE);
         sum += in_limits * in_limits;

@@ -10,8 +10,8 @@
 #include "tasks/regimes.h"
 
 enum { SCALES = CHECKS_SCALES, WIN_TRIAL = 2 }; /* WIN_TRIAL: of case_seed, in no earlier run */
-_Static_assert(CHECKS_UNSEEN == SCALES - 1 + VARIANTS - VARIANT_NEEDLES,
-               "two more scales, and the variants");
+_Static_assert(CHECKS_UNSEEN == SCALES - 1 + VARIANTS - VARIANT_NEEDLES + 1,
+               "two more scales, the variants, and the ends of integers' ranges");
 /* Powers of two scale without rounding. */
 const double checks_scales[SCALES] = {1.0, 8.0, 0.125};
 
@@ -273,15 +273,18 @@ int checks_run(Judgement *j)
     return rc ? rc : step_check_rest(j);
 }
 
-/* The scales but the first, then the variants. */
+/* The scales but the first, then the variants. Sums of integers are longest at the timed size. */
 int checks_unseen(Judgement *j, const Workload *w, uint64_t seed, int i, const Case **out)
 {
     Task *t = j->task;
     int scaled = i < SCALES - 1;
     Variant v = scaled ? VARIANT_DRAWN : VARIANT_NEEDLES + (i - (SCALES - 1));
+    if (v == VARIANTS) v = VARIANT_RANGE;
     *out = NULL;
     if (!scaled && !task_has_variant(t, w, v)) return 0;
     *out = cases_get(j->evaluator->cases, t, w, v, case_seed(seed, t, w, WIN_TRIAL),
                      scaled ? checks_scales[i + 1] : 1.0, &j->fault.error);
-    return *out ? 0 : -1;
+    if (!*out) return -1;
+    if (!(*out)->usable) *out = NULL;
+    return 0;
 }

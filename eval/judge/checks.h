@@ -34,7 +34,7 @@ int checks_disturbed(Judgement *j, Run *r);
 /* Input number i, of CHECKS_UNSEEN, for a candidate that is faster than its baseline. It is the
  * workload w at another scale, with needles, special values or integers: in the timed runs the
  * candidate has seen ordinary inputs only. *out is NULL when the task has no such input. */
-enum { CHECKS_UNSEEN = 5 };
+enum { CHECKS_UNSEEN = 6 };
 int checks_unseen(Judgement *j, const Workload *w, uint64_t seed, int i, const Case **out);
 
 /* Has the module variables in global memory, which keep their values between launches? */

@@ -16,7 +16,11 @@ static const double OWN = 2, OWN_FLOAT = 4, OF_ROW = 4, ROUNDING = 1.25;
 /* Of factors in TF32: by the root mean square error of those that are rounded to the nearest number and what
  * float32 errs at most. By chance few elements err more. */
 static const double SPREAD = 3, SPREAD_FEW = 4, FLOAT_PART = 0.5;
+static const double MOST_TOGETHER = 48;       /* of the square of what one element counts for, 64 */
 static const double MEAN = 1.2, MEAN_FEW = 6; /* of the mean square; by the root of the elements */
+
+/* Which outputs have limits: those of half types, or in float32, by element or all together. */
+typedef enum { OF_HALVES, OF_FLOATS, TOGETHER } Kind;
 
 typedef struct {
     Dtype type;
@@ -146,6 +150,24 @@ static ElementLimits *limits_from(const Gathered *g)
     return e;
 }
 
+/* All elements together, where the tolerance of a single one says little: a few that cancel need it. */
+static ElementLimits *limits_together(const Gathered *g)
+{
+    double *scratch = memory_array(g->n + 1, sizeof *scratch);
+    size_t k = 0;
+    for (size_t e = 0; e < g->n; e++)
+        if (isfinite(g->error[e])) scratch[k++] = g->error[e];
+    ElementLimits *e = memory_alloc(sizeof *e);
+    *e = (ElementLimits){.n = g->n, .unit = middle(scratch, k)};
+    free(scratch);
+    e->most = e->unit > 0 ? SPREAD * SPREAD * mean_of_ways(g, e) : NAN;
+    if (e->most > 0 && task_tolerance_tells(sqrt(e->most) * e->unit, g->want, g->n) &&
+        e->most < MOST_TOGETHER)
+        return e;
+    element_limits_free(e);
+    return NULL;
+}
+
 static int gather(const TaskCase *c, const double *const *in, Gathering *all, Error *err)
 {
     const Task *t = c->task;
@@ -186,8 +208,9 @@ static int single_tolerance(const TaskCase *c, int output, Tolerance *out)
     return task_tolerance(&of, output, out, NULL);
 }
 
-/* Of factors in TF32 no single element has a limit beside the tolerance: all together do. Takes the drift. */
-static ElementLimits *spread_limits(const TaskCase *c, int output, const double *want,
+/* Of factors in TF32 no single element has a limit beside the tolerance: all together do. usual: the error in
+ * float32, where it is known. Takes the drift. */
+static ElementLimits *spread_limits(const TaskCase *c, int output, const double *want, double usual,
                                     Tf32Spread *of)
 {
     Tolerance by;
@@ -199,6 +222,7 @@ static ElementLimits *spread_limits(const TaskCase *c, int output, const double 
     ElementLimits *e = memory_alloc(sizeof *e);
     double most = SPREAD * (1 + SPREAD_FEW / (double)n),
            single = FLOAT_PART * (by.atol + by.rtol * root_mean_square(want, n));
+    if (usual > 0) single = usual;
     *e = (ElementLimits){n, most * most, NULL, of->drift[output], hypot(of->rms[output], single)};
     of->drift[output] = NULL;
     return e;
@@ -215,6 +239,7 @@ static int has_spread(const TaskCase *c)
     return any != 0;
 }
 
+/* out[i]: on entry what all elements together have in float32, or NULL. */
 static int add_spreads(const TaskCase *c, const double *const *in, const double *const *want,
                        ElementLimits **out, Error *err)
 {
@@ -222,24 +247,46 @@ static int add_spreads(const TaskCase *c, const double *const *in, const double 
     if (!c->task->tf32 || c->variant != VARIANT_DRAWN || !has_spread(c)) return 0;
     int rc = tf32_spread(c, in, want, &s, err);
     for (int i = 0; i < c->task->n_outputs; i++) {
-        if (!rc && c->task->outputs[i].dtype == DTYPE_F32)
-            out[i] = spread_limits(c, i, want[i], &s);
+        if (!rc && c->task->outputs[i].dtype == DTYPE_F32) {
+            double usual = out[i] ? out[i]->unit : 0;
+            element_limits_free(out[i]);
+            out[i] = spread_limits(c, i, want[i], usual, &s);
+        }
         free(s.drift[i]);
     }
     return rc < 0 ? -1 : 0;
 }
 
+/* The tolerance of an output in float32 is wide beside the spread of its elements. */
+static int is_blunt(const TaskCase *c, int output, const double *want)
+{
+    Tolerance by;
+    size_t n;
+    return c->variant == VARIANT_DRAWN && c->task->outputs[output].dtype == DTYPE_F32 &&
+           !single_tolerance(c, output, &by) &&
+           !task_elements(c->task, c->workload, &c->task->outputs[output], &n, NULL) &&
+           n >= LEAST_SPREAD && !task_tolerance_tells(by.atol, want, n);
+}
+
+static int any_blunt(const TaskCase *c, const double *const *want)
+{
+    int any = 0;
+    for (int i = 0; i < c->task->n_outputs; i++) any |= is_blunt(c, i, want[i]);
+    return any;
+}
+
 /* 1: they cost too much, or there are none. */
 static int limits_of(const TaskCase *c, const double *const *in, const double *const *want,
-                     int floats, ElementLimits **out, Error *err)
+                     Kind kind, ElementLimits **out, Error *err)
 {
     const Task *t = c->task;
-    Gathering all = {t, memory_array((size_t)t->n_outputs, sizeof(Gathered)), floats};
+    Gathering all = {t, memory_array((size_t)t->n_outputs, sizeof(Gathered)), kind != OF_HALVES};
     for (int i = 0; i < t->n_outputs; i++) all.of[i].want = want[i];
     int rc = gather(c, in, &all, err);
     for (int i = 0; i < t->n_outputs; i++) {
         Gathered *g = &all.of[i];
-        out[i] = !rc && g->n ? limits_from(g) : NULL;
+        if (!rc && g->n && kind != TOGETHER) out[i] = limits_from(g);
+        if (!rc && g->n && kind == TOGETHER && is_blunt(c, i, want[i])) out[i] = limits_together(g);
         free(g->error);
         free(g->sum);
         free(g->got);
@@ -251,14 +298,17 @@ static int limits_of(const TaskCase *c, const double *const *in, const double *c
 int element_limits(const TaskCase *c, const double *const *in, const double *const *want,
                    ElementLimits **out, Error *err)
 {
-    int rc = limits_of(c, in, want, 0, out, err);
+    for (int i = 0; i < c->task->n_outputs; i++) out[i] = NULL;
+    int rc = limits_of(c, in, want, OF_HALVES, out, err);
+    if (rc >= 0 && any_blunt(c, want)) rc = limits_of(c, in, want, TOGETHER, out, err);
     return rc < 0 || add_spreads(c, in, want, out, err) ? -1 : 0;
 }
 
 int element_limits_float(const TaskCase *c, const double *const *in, const double *const *want,
                          ElementLimits **out, Error *err)
 {
-    return limits_of(c, in, want, 1, out, err);
+    for (int i = 0; i < c->task->n_outputs; i++) out[i] = NULL;
+    return limits_of(c, in, want, OF_FLOATS, out, err);
 }
 
 void element_limits_free(ElementLimits *e)

@@ -9,6 +9,10 @@
  * the variant that rounds most, which is eager PyTorch's: one more rounding to a half type makes them a third
  * larger or more.
  *
+ * Outputs in float32 have a limit for all elements together where the tolerance of one is above a hundredth
+ * of their spread: what a few elements that cancel need hides what is wrong with all. An error counts in
+ * units of the middle element's largest one by honest ways, eight at most.
+ *
  * Where a task's precision lets eager PyTorch use TF32, outputs in float32 have a limit for all elements
  * together: three times the error that rounding to the nearest number of TF32 makes of the same inputs.
  * Factors in bfloat16 err eight times as much, factors in TF32 that are rounded at other places once to

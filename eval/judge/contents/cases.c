@@ -376,7 +376,7 @@ static int settle_tolerance(const Cases *owner, Case *c, Error *err)
     for (int i = 0; i < c->task->n_outputs; i++) {
         size_t n = c->output_bytes[i] / dtype_size(c->task->outputs[i].dtype);
         if (c->golden_expected[i] || c->task->outputs[i].dtype != DTYPE_F32 ||
-            !drawn_tolerance_tells(c->tolerance[i], c->expected[i], n))
+            !task_tolerance_tells(c->tolerance[i].atol, c->expected[i], n))
             return measure(owner, c, err);
     }
     return 0;

@@ -1,10 +1,6 @@
 /* The bound of a tolerance by those that were measured when the task was derived. */
 #include "eval/judge/contents/drawn_tolerance.h"
 
-#include <math.h>
-
-static const double small_share = 1e-2;
-
 int drawn_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out)
 {
     const Task *t = c->task;
@@ -18,14 +14,4 @@ int drawn_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out)
         if (!found++ || by.atol > out->atol) *out = by;
     }
     return found ? 0 : -1;
-}
-
-int drawn_tolerance_tells(Tolerance by, const double *expected, size_t n)
-{
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < n; i++) sum += expected[i];
-    double mean = n > 1 ? sum / (double)n : 0;
-    for (size_t i = 0; i < n; i++) squares += (expected[i] - mean) * (expected[i] - mean);
-    double spread = sqrt(squares / (double)n);
-    return isfinite(spread) && by.atol <= small_share * spread;
 }

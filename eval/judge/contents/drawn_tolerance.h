@@ -10,8 +10,4 @@
  * task lists none. */
 int drawn_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out);
 
-/* Are the n expected outputs finite, and is the tolerance below a hundredth of their spread? A single one has
- * its size for a spread. */
-int drawn_tolerance_tells(Tolerance by, const double *expected, size_t n);
-
 #endif

@@ -1,6 +1,6 @@
 /* The approximate functions, computed by polynomials in double precision and rounded once. Results
  * are the same on every machine, and closer than the bounds in the PTX manual: ex2 2 ulp, lg2
- * 2^-22, sin and cos 2^-20.5 absolute in [-pi, pi], tanh 2^-11 relative. */
+ * 2^-22, sin and cos 2^-20.5 absolute in [-pi, pi]. That of tanh has the eleven bits of the manual. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <math.h>
 
@@ -103,6 +103,13 @@ static inline float hyperbolic(float a)
     return a != a ? NAN : r;
 }
 
+/* The device's result has eleven bits: a kernel that needs more is wrong there, too. */
+static inline float hyperbolic_coarse(float a)
+{
+    uint32_t bits = float_bits(hyperbolic(a));
+    return as_float((bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000u);
+}
+
 static inline uint32_t canonical(float f)
 {
     return f != f ? 0x7fffffffu : float_bits(f);
@@ -112,7 +119,7 @@ HANDLER32(ex2_f32, ROWS_32_1, canonical(ex2(as_float(ra[i]), in->k0)))
 HANDLER32(lg2_f32, ROWS_32_1, canonical(lg2(as_float(ra[i]), in->k0)))
 HANDLER32(sin_f32, ROWS_32_1, canonical(sine(as_float(ra[i]), 0, in->k0)))
 HANDLER32(cos_f32, ROWS_32_1, canonical(sine(as_float(ra[i]), 1, in->k0)))
-HANDLER32(tanh_f32, ROWS_32_1, canonical(hyperbolic(as_float(ra[i]))))
+HANDLER32(tanh_f32, ROWS_32_1, canonical(hyperbolic_coarse(as_float(ra[i]))))
 
 /* The f16 and bf16 forms, scalar or packed. */
 #define BOTH_HALVES(name, from, to, fn)          \

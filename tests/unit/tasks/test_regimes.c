@@ -136,6 +136,22 @@ static void test_zeros(void **state)
     task_free(t);
 }
 
+/* Rows of integers at both ends of their range, and sums that reach them. */
+static void test_range(void **state)
+{
+    (void)state;
+    DraftTensor in[] = {tensor("x", DTYPE_I32, "rows", "cols")};
+    in[0].has_draw = 1, in[0].draw = DRAW_INTEGER, in[0].low = -1000, in[0].high = 1000;
+    const char *const lines[] = {"f = aten.to.dtype(x, torch.float32)",
+                                 "y = aten.mean.dim(f, [1])"};
+    Task *t = task_of(in, 1, lines, 2);
+    assert_true(regimes_has(t, VARIANT_RANGE));
+    Seen s = seen_in(t, VARIANT_RANGE, 998);
+    assert_true(s.above > 0 && s.below > 0);
+    assert_true(s.most < 1000 && s.least > -1000); /* a third is one off */
+    task_free(t);
+}
+
 static void test_ends(void **state)
 {
     (void)state;
@@ -179,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_low),
         cmocka_unit_test(test_twins),
         cmocka_unit_test(test_zeros),
+        cmocka_unit_test(test_range),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_few_bits),
     };

@@ -192,11 +192,11 @@ static void a_bound_of_the_tolerance_tells_or_does_not(void **state)
     (void)state;
     static const double spread[] = {1, -1, 3, -3}, equal[] = {5, 5, 5}, endless[] = {1, INFINITY};
     const Tolerance by = {1e-3, 0};
-    assert_true(drawn_tolerance_tells(by, spread, 4));
-    assert_false(drawn_tolerance_tells(by, equal, 3));
-    assert_true(drawn_tolerance_tells(by, equal, 1));
-    assert_false(drawn_tolerance_tells(by, endless, 2));
-    assert_false(drawn_tolerance_tells((Tolerance){0.1, 0}, spread, 4));
+    assert_true(task_tolerance_tells(by.atol, spread, 4));
+    assert_false(task_tolerance_tells(by.atol, equal, 3));
+    assert_true(task_tolerance_tells(by.atol, equal, 1));
+    assert_false(task_tolerance_tells(by.atol, endless, 2));
+    assert_false(task_tolerance_tells(0.1, spread, 4));
 }
 
 /* Rows of a convolution's planes are short and planes are not, where one check has both axes wide. */
