@@ -13,9 +13,11 @@ enum { SMS = 132, SIDE = 128, LEAST_DEPTH = 512 };
 /* The library reads the right factor of few rows at half of that rate; a block takes 64 columns. */
 enum { FEW_ROWS = 16, MANY_COLUMNS = 64 * SMS / 2 };
 static const double most_bytes = 1.6e9, most_own_bytes = 6e9; /* of a plan's buffers; on a GPU */
-/* Of half types: the library's rate, and that of the kernel by the columns of its tiles; what a tile takes
- * beside its sums; and what passes of elements that are in L2 move. */
-static const double half_library_rate = 6.6e14, half_rate[] = {2.8e14, 4.8e14, 6.3e14},
+/* Of half types (2026-11-30, H200, 4096^3): the library's rate, and that of the kernel by the columns of its
+ * tiles, where the right factor's columns lie across and in one piece each; what a tile takes beside its
+ * sums; and what passes of elements that are in L2 move. */
+static const double half_library_rate = 6.8e14,
+                    half_rate[][2] = {{2.8e14, 2.6e14}, {5.1e14, 4.7e14}, {7.1e14, 6.5e14}},
                     half_tile = 3e-6, passes_rate = 5e12, half_launches = 4e-6, half_enough = 0.98;
 enum { HALF_TILES = 3, HALF_STAGES = 8, SHARED_FOR_STAGES = 196608 };
 
@@ -134,8 +136,9 @@ static double half_time(const MatrixProduct *m, int joined, int tile, int parts)
                  columns = (double)m->count[PRODUCT_COLUMNS].at[0] * joined,
                  depth = (double)m->count[PRODUCT_DEPTH].at[0],
                  batch = (double)m->count[PRODUCT_BATCH].at[0], wide = half_columns(tile);
+    const int along = size_is(m->side[PRODUCT_B].step[PRODUCT_DEPTH], 1);
     double tiles = ceil(rows / SIDE) * ceil(columns / wide) * batch * parts,
-           one = 2 * SIDE * wide * ceil(depth / parts / 64) * 64 / (half_rate[tile] / SMS),
+           one = 2 * SIDE * wide * ceil(depth / parts / 64) * 64 / (half_rate[tile][along] / SMS),
            sums = ceil(tiles / SMS) * (one + half_tile),
            bytes = 2 * batch * ((rows + columns) * depth + rows * columns),
            partial = parts > 1 ? 8 * parts * rows * columns * batch / passes_rate + 3e-6 : 0;

@@ -1,6 +1,7 @@
 // Products of float32 matrices by Hopper's tensor cores, in generated kernels. A line of a factor is scaled
 // by a power of two, and each element is the sum of two halves, of 11 bits each: three products of halves
-// make one of float32's precision.
+// make one of float32's precision. Half types need no halves.
+// Over 800 lines: four loops, of which a generated source takes the parts that it needs.
 
 //@ factor
 // One factor of a product: element k of a line is p[line * step + k] if K, else p[line + k * step].
@@ -489,14 +490,17 @@ __device__ __forceinline__ void few_rows(const Factor a, const Factor b, long lo
 }
 
 //@ half
-// Products of matrices of half types. A block makes one tile of 128 rows after another; its copies run ahead
-// of its sums, into the next tile, too.
+// Products of matrices of half types. A block makes one tile of 128 rows after another. One warp group copies
+// factors and runs ahead, into the next tile, too; two make the sums.
 enum {
     HALF_ROWS = 128,
     HALF_TERMS = 64,
-    HALF_THREADS = 256,
-    HALF_LINE = 2 * HALF_TERMS,         // bytes in shared memory
-    HALF_GROUP = HALF_LINE * HALF_TERMS // of 64 lines of a factor
+    HALF_MAKERS = 256,                   // threads that make sums
+    HALF_COPIERS = 128,                  // and that copy
+    HALF_STEP = HALF_COPIERS / 8,        // lines, or terms, that they copy at once
+    HALF_LINE = 2 * HALF_TERMS,          // bytes in shared memory
+    HALF_GROUP = HALF_LINE * HALF_TERMS, // of 64 lines of a factor
+    HALF_WIDTH = 8                       // results of a thread at once
 };
 
 // One factor: element k of a line is p[line * step + k] if K, else p[line + k * step]. Those of a batch are
@@ -527,40 +531,56 @@ __device__ __forceinline__ int half_inside(long long n)
     return n < 0 ? 0 : n > 8 ? 8 : (int)n;
 }
 
-// Copies 64 terms of LINES lines. Of each 128 bytes the 16-byte pieces lie at their numbers xor the number of
-// these bytes. A thread has a piece of every 32nd.
-template <typename T, bool K, int LINES>
-__device__ __forceinline__ void half_fetch(unsigned to, const HalfFactor<T> &f, long long batch,
-                                           long long line, long long k)
+// What a thread copies of a tile's lines: from its first piece on, whose term is 0, and how many lines of the
+// factor there are from this piece's on.
+template <typename T> struct HalfCopies {
+    const T *from;
+    int lines;
+};
+
+template <typename T, bool K>
+__device__ __forceinline__ HalfCopies<T> half_copies(const HalfFactor<T> &f, long long batch,
+                                                     long long line)
 {
-    enum { PIECES = LINES / 32 };
+    const int x = threadIdx.x % 8 * 8, y = threadIdx.x % HALF_COPIERS / 8;
+    const long long first = line + (K ? y : x), left = f.lines - first;
+    return {f.p + batch * f.next + (K ? first * f.step + x : first + y * f.step),
+            left < HALF_ROWS * 2 ? (int)left : HALF_ROWS * 2};
+}
+
+// Copies 64 terms of LINES lines, from the k-th one on. Of each 128 bytes the 16-byte pieces lie at their
+// numbers xor the number of these bytes.
+template <typename T, bool K, int LINES>
+__device__ __forceinline__ void half_fetch(unsigned to, const HalfFactor<T> &f,
+                                           const HalfCopies<T> &c, long long k)
+{
+    enum { ACROSS = K ? 1 : LINES / 64, DOWN = (K ? LINES : HALF_TERMS) / HALF_STEP };
     const bool whole = ((f.step | f.next | (long long)((size_t)f.p / 2)) & 7) == 0;
-    const int x = threadIdx.x % 8 * 8, y = threadIdx.x / 8;
-    const unsigned place = to + y * HALF_LINE + ((x / 8 ^ (y & 7)) << 4);
-    const T *from =
-        f.p + batch * f.next + (K ? (line + y) * f.step + k + x : (k + y) * f.step + line + x);
-    // How many elements of the piece are inside, and how many lines, or terms, from the first one on.
-    const long long left = K ? f.depth - k - x : f.lines - line - x;
-    const long long others = K ? f.lines - line - y : f.depth - k - y;
-    const long long step = 32 * f.step;
+    const int x = threadIdx.x % 8, y = threadIdx.x % HALF_COPIERS / 8;
+    const int terms = half_inside(f.depth - k - 8 * x);
+    const long long left = f.depth - k - y;
+    const int rest = K ? c.lines : left < HALF_TERMS ? (int)left : HALF_TERMS;
+    const T *from = c.from + (K ? k : k * f.step);
+    const long long step = HALF_STEP * f.step;
+    to += y * HALF_LINE + ((x ^ (y & 7)) << 4);
+    if (whole) {
 #pragma unroll
-    for (int j = 0; j < PIECES; j++) {
-        const unsigned at =
-            place + (K ? j * 32 * HALF_LINE : j / 2 * HALF_GROUP + j % 2 * 32 * HALF_LINE);
-        const T *piece = from + (K ? j * step : j / 2 * 64 + j % 2 * step);
-        const int n = half_inside(K ? left : left - j / 2 * 64),
-                  inside = (K ? 32 * j : j % 2 * 32) < others ? n : 0;
-        if (whole)
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(piece),
-                         "r"(2 * inside));
+        for (int j = 0; j < DOWN; j++, from += step)
+#pragma unroll
+            for (int g = 0; g < ACROSS; g++) {
+                const int n = K ? terms : half_inside(c.lines - g * 64);
+                asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                                 to + j * HALF_STEP * HALF_LINE + g * HALF_GROUP),
+                             "l"(from + g * 64), "r"(j * HALF_STEP < rest ? 2 * n : 0));
+            }
+        return;
     }
 #pragma unroll 1
-    for (int j = 0; j < PIECES && !whole; j++) {
-        const unsigned at =
-            place + (K ? j * 32 * HALF_LINE : j / 2 * HALF_GROUP + j % 2 * 32 * HALF_LINE);
-        const int n = half_inside(K ? left : left - j / 2 * 64);
-        half_copy(at, from + (K ? j * step : j / 2 * 64 + j % 2 * step),
-                  (K ? 32 * j : j % 2 * 32) < others ? n : 0);
+    for (int i = 0; i < DOWN * ACROSS; i++) {
+        const int j = i / ACROSS, g = i % ACROSS;
+        const int n = K ? terms : half_inside(c.lines - g * 64);
+        half_copy(to + j * HALF_STEP * HALF_LINE + g * HALF_GROUP, from + j * step + g * 64,
+                  j * HALF_STEP < rest ? n : 0);
     }
 }
 
@@ -603,26 +623,23 @@ __device__ __forceinline__ HalfPlace half_place(const HalfWork &w, long long n)
             left,           first,          !needed ? first : end > first ? end : first + 1};
 }
 
-// From the n-th one on, the first of a block's that has steps: its first step.
-template <int COLUMNS>
-__device__ __forceinline__ long long half_settle(const HalfWork &w, long long items, long long &n,
-                                                 HalfPlace &place)
+__device__ __forceinline__ void half_read(const float *from, float (&to)[HALF_WIDTH])
 {
-    while (n < items && place.first == place.end) {
-        n += gridDim.x;
-        place = half_place<COLUMNS>(w, n);
+#pragma unroll
+    for (int i = 0; i < HALF_WIDTH; i += 4) {
+        const float4 v = *(const float4 *)(from + i);
+        to[i] = v.x, to[i + 1] = v.y, to[i + 2] = v.z, to[i + 3] = v.w;
     }
-    return place.first;
 }
 
-// Gives `each` two neighbouring sums at a time, in rows of 32 or 64. A warp has 16 rows.
+// Gives `each` HALF_WIDTH neighbouring sums at a time, in rows of 32 or 64. A warp has 16 rows.
 template <int N, bool PAIR, typename E>
 __device__ __forceinline__ void half_results(const float (&d)[N / 2], float *stage,
                                              const HalfPlace &p, E each)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const long long row = p.row + threadIdx.x / 32 * 16;
-    constexpr int WIDE = PAIR ? 32 : 64;
+    constexpr int WIDE = PAIR ? 32 : 64, LANES = WIDE / HALF_WIDTH;
 #pragma unroll
     for (int c = 0; c < N / 64; c++) {
 #pragma unroll
@@ -633,58 +650,106 @@ __device__ __forceinline__ void half_results(const float (&d)[N / 2], float *sta
             *(float2 *)(stage + place + 8 * 64) = make_float2(d[4 * i + 2], d[4 * i + 3]);
         }
         __syncwarp();
-#pragma unroll 2
-        for (int r = PAIR ? lane / 16 : 0; r < 16; r += 64 / WIDE) {
-            const int column = 2 * lane % WIDE;
-            const float *at = stage + r * 64;
-            const float2 x = *(const float2 *)(at + (column ^ (r % 4 * 8)));
-            const float2 y =
-                PAIR ? *(const float2 *)(at + ((column + 32) ^ (r % 4 * 8))) : make_float2(0, 0);
+#pragma unroll 1
+        for (int r = lane / LANES; r < 16; r += 32 / LANES) {
+            const int column = lane % LANES * HALF_WIDTH;
+            float x[HALF_WIDTH], y[HALF_WIDTH];
+            half_read(stage + r * 64 + (column ^ (r % 4 * 8)), x);
+            if (PAIR) half_read(stage + r * 64 + ((column + 32) ^ (r % 4 * 8)), y);
             each(p, row + r, p.column + c * WIDE + column, x, y);
         }
         __syncwarp();
     }
 }
 
-// The sums over k of a[row][k] * b[column][k], and of a with c if PAIR: N columns of both at once.
-template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES, typename E>
-__device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFactor<T> b,
-                                             const HalfFactor<T> c, const HalfWork w, E each)
+// Barriers in shared memory, of so many threads: a stage is full, or free again.
+__device__ __forceinline__ void half_barrier(unsigned at, int threads)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(threads) : "memory");
+}
+
+__device__ __forceinline__ void half_arrive(unsigned at)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
+}
+
+__device__ __forceinline__ void half_wait(unsigned at, int phase)
+{
+    int done = 0;
+    while (!done)
+        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.b32 %0, 1, 0, p;\n}"
+                     : "=r"(done)
+                     : "r"(at), "r"(phase)
+                     : "memory");
+}
+
+// A stage in shared memory, and how often, modulo 2, all of them were passed.
+struct HalfStage {
+    int at, phase;
+};
+
+template <int STAGES> __device__ __forceinline__ void half_advance(HalfStage &s)
+{
+    if (++s.at == STAGES) s.at = 0, s.phase ^= 1;
+}
+
+// The copies of all tiles of a block. Those of AHEAD steps are under way at once.
+template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES>
+__device__ __forceinline__ void half_bring(const HalfFactor<T> &a, const HalfFactor<T> &b,
+                                           const HalfFactor<T> &c, const HalfWork &w,
+                                           long long items, unsigned base, unsigned full,
+                                           unsigned empty)
 {
     constexpr int COLUMNS = PAIR ? N / 2 : N, LEFT = HALF_ROWS * HALF_LINE,
                   STAGE = LEFT + N * HALF_LINE, AHEAD = STAGES - 2;
-    extern __shared__ unsigned char raw[];
-    const unsigned base = ((unsigned)__cvta_generic_to_shared(raw) + 1023) & ~1023u;
-    float *own =
-        (float *)(raw + (base - (unsigned)__cvta_generic_to_shared(raw)) + STAGES * STAGE) +
-        threadIdx.x / 32 * (16 * 64);
-    const long long items = (w.columns + COLUMNS - 1) / COLUMNS *
-                            ((w.rows + HALF_ROWS - 1) / HALF_ROWS) * w.batch * w.parts;
-    long long next = blockIdx.x, next_k;
-    HalfPlace to = half_place<COLUMNS>(w, next);
-    next_k = half_settle<COLUMNS>(w, items, next, to);
-    const auto fetch = [&](int stage) {
-        const unsigned at = base + stage * STAGE;
-        if (next < items) {
-            half_fetch<T, AK, HALF_ROWS>(at, a, to.batch, to.row, next_k * HALF_TERMS);
-            half_fetch<T, BK, COLUMNS>(at + LEFT, b, to.batch, to.column, next_k * HALF_TERMS);
-            if (PAIR)
-                half_fetch<T, BK, COLUMNS>(at + LEFT + COLUMNS * HALF_LINE, c, to.batch, to.column,
-                                           next_k * HALF_TERMS);
-            if (++next_k == to.end) {
-                next += gridDim.x;
-                to = half_place<COLUMNS>(w, next);
-                next_k = half_settle<COLUMNS>(w, items, next, to);
-            }
-        }
-        asm volatile("cp.async.commit_group;");
+    HalfStage s = {0, 1};
+    int steps = 0, done = 0;
+    const auto finish = [&] {
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        half_arrive(full + 8 * done);
+        done = done + 1 == STAGES ? 0 : done + 1;
     };
-    int stage = 0;
+    for (long long item = blockIdx.x; item < items; item += gridDim.x) {
+        const HalfPlace p = half_place<COLUMNS>(w, item);
+        const auto x = half_copies<T, AK>(a, p.batch, p.row);
+        const auto y = half_copies<T, BK>(b, p.batch, p.column),
+                   z = half_copies<T, BK>(c, p.batch, p.column);
+#pragma unroll 1
+        for (long long k = p.first; k < p.end; k++) {
+            half_wait(empty + 8 * s.at, s.phase);
+            const unsigned at = base + s.at * STAGE;
+            half_fetch<T, AK, HALF_ROWS>(at, a, x, k * HALF_TERMS);
+            half_fetch<T, BK, COLUMNS>(at + LEFT, b, y, k * HALF_TERMS);
+            if (PAIR)
+                half_fetch<T, BK, COLUMNS>(at + LEFT + COLUMNS * HALF_LINE, c, z, k * HALF_TERMS);
+            asm volatile("cp.async.commit_group;");
+            if (steps < AHEAD) {
+                steps++;
+            } else {
+                asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD) : "memory");
+                finish();
+            }
+            half_advance<STAGES>(s);
+        }
+    }
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    while (steps--) finish();
+}
+
+// The sums of all tiles of a block.
+template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES, typename E>
+__device__ __forceinline__ void half_make(const HalfWork &w, long long items, unsigned base,
+                                          unsigned full, unsigned empty, float *own, E each)
+{
+    constexpr int COLUMNS = PAIR ? N / 2 : N, LEFT = HALF_ROWS * HALF_LINE,
+                  STAGE = LEFT + N * HALF_LINE;
+    const bool lead = threadIdx.x % 32 == 0;
+    HalfStage s = {0, 0};
+    int last = 0;
     float d[N / 2];
 #pragma unroll
     for (int i = 0; i < N / 2; i++) d[i] = 0;
-#pragma unroll 1
-    for (int s = 0; s < AHEAD; s++) fetch(s);
     for (long long item = blockIdx.x; item < items; item += gridDim.x) {
         const HalfPlace p = half_place<COLUMNS>(w, item);
         const int steps = (int)(p.end - p.first);
@@ -692,10 +757,8 @@ __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFa
         for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
 #pragma unroll 1
         for (int k = 0; k < steps; k++) {
-            asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD - 1));
-            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-            __syncthreads();
-            const unsigned from = base + stage * STAGE;
+            half_wait(full + 8 * s.at, s.phase);
+            const unsigned from = base + s.at * STAGE;
             const unsigned long long x = half_lines_at<AK>(from + threadIdx.x / 128 * HALF_GROUP),
                                      y = half_lines_at<BK>(from + LEFT);
             asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -704,14 +767,44 @@ __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFa
                 half_multiply<AK, BK>(T(), d, x + i * (AK ? 2 : 128), y + i * (BK ? 2 : 128),
                                       k + i > 0);
             asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-            fetch(stage < 2 ? stage + AHEAD : stage - 2);
             asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-            stage = stage + 1 == STAGES ? 0 : stage + 1;
+            if (k && lead) half_arrive(empty + 8 * last);
+            last = s.at;
+            half_advance<STAGES>(s);
         }
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
         for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
+        if (steps && lead) half_arrive(empty + 8 * last);
         for (int i = 0; i < N / 2 && !steps; i++) d[i] = 0;
         half_results<N, PAIR>(d, own, p, each);
+    }
+}
+
+// The sums over k of a[row][k] * b[column][k], and of a with c if PAIR: N columns of both at once.
+template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES, typename E>
+__device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFactor<T> b,
+                                             const HalfFactor<T> c, const HalfWork w, E each)
+{
+    constexpr int COLUMNS = PAIR ? N / 2 : N, STAGE = (HALF_ROWS + N) * HALF_LINE;
+    extern __shared__ unsigned char raw[];
+    __shared__ unsigned long long barriers[2 * STAGES];
+    const unsigned start = (unsigned)__cvta_generic_to_shared(raw), base = (start + 1023) & ~1023u,
+                   full = (unsigned)__cvta_generic_to_shared(barriers), empty = full + 8 * STAGES;
+    const long long items = (w.columns + COLUMNS - 1) / COLUMNS *
+                            ((w.rows + HALF_ROWS - 1) / HALF_ROWS) * w.batch * w.parts;
+    if (threadIdx.x < STAGES) {
+        half_barrier(full + 8 * threadIdx.x, HALF_COPIERS);
+        half_barrier(empty + 8 * threadIdx.x, HALF_MAKERS / 32);
+    }
+    __syncthreads();
+    if (threadIdx.x >= HALF_MAKERS) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
+        half_bring<T, AK, BK, N, PAIR, STAGES>(a, b, c, w, items, base, full, empty);
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
+        float *own =
+            (float *)(raw + (base - start) + STAGES * STAGE) + threadIdx.x / 32 * (16 * 64);
+        half_make<T, AK, BK, N, PAIR, STAGES>(w, items, base, full, empty, own, each);
     }
 }

@@ -359,6 +359,7 @@ static int write_floats(ProductWriter *w)
 
 /* Of product.cu. HALF_BLOCKS: each has a multiprocessor for itself. */
 enum {
+    HALF_THREADS = 384,
     HALF_ROWS = 128,
     HALF_LINE = 128,
     HALF_STAGING = 8 * 16 * 64 * 4,
@@ -451,37 +452,39 @@ static HalfNames names_of(ProductWriter *w)
     return n;
 }
 
-/* Two neighbours become results. */
+/* Eight neighbours become results. */
 static void put_half_results(ProductWriter *w, const HalfNames *n)
 {
     const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype),
-               *x = w->join->n > 1 ? "first.x, second.x" : "first.x",
-               *y = w->join->n > 1 ? "first.y, second.y" : "first.y";
-    buffer_printf(
-        &w->body,
-        "        %s *at = %s + (piece.batch * %s + row) * %s + column;\n"
-        "        if (%s %% 2 == 0) {\n"
-        "            *(Pack<%s, 2> *)at = {value(piece.batch, row, column, %s), "
-        "value(piece.batch, row, column + 1, %s)};\n"
-        "        } else {\n"
-        "            at[0] = value(piece.batch, row, column, %s);\n"
-        "            if (column + 1 < %s) at[1] = value(piece.batch, row, column + 1, %s);\n"
-        "        }\n",
-        type, w->out, n->rows, n->columns, n->columns, type, x, y, x, n->columns, y);
+               *x = w->join->n > 1 ? "first[i], second[i]" : "first[i]";
+    buffer_printf(&w->body,
+                  "        %s *at = %s + (piece.batch * %s + row) * %s + column;\n"
+                  "        Pack<%s, HALF_WIDTH> v;\n#pragma unroll\n"
+                  "        for (int i = 0; i < HALF_WIDTH; i++)\n"
+                  "            if (%s %% HALF_WIDTH == 0 || column + i < %s)\n"
+                  "                v.v[i] = value(piece.batch, row, column + i, %s);\n"
+                  "        if (%s %% HALF_WIDTH == 0) {\n"
+                  "            *(Pack<%s, HALF_WIDTH> *)at = v;\n        } else {\n#pragma unroll\n"
+                  "            for (int i = 0; i < HALF_WIDTH; i++)\n"
+                  "                if (column + i < %s) at[i] = v.v[i];\n        }\n",
+                  type, w->out, n->rows, n->columns, type, n->columns, n->columns, x, n->columns,
+                  type, n->columns);
 }
 
-/* Two neighbours become parts of sums. */
+/* Eight neighbours become parts of sums. */
 static void put_half_parts(ProductWriter *w, const HalfNames *n)
 {
     buffer_printf(
         &w->body,
         "        float *at = part_sums + ((piece.part * %s + piece.batch) * %s + row) * %s + "
-        "column;\n        at[0] = first.x;\n        if (column + 1 < %s) at[1] = first.y;\n",
+        "column;\n#pragma unroll\n        for (int i = 0; i < HALF_WIDTH; i++)\n"
+        "            if (column + i < %s) at[i] = first[i];\n",
         n->batch, n->rows, n->columns, n->columns);
     if (w->join->n > 1)
         buffer_printf(&w->body,
-                      "        at += (long long)%s * %s * %s * %d;\n        at[0] = second.x;\n"
-                      "        if (column + 1 < %s) at[1] = second.y;\n",
+                      "        at += (long long)%s * %s * %s * %d;\n#pragma unroll\n"
+                      "        for (int i = 0; i < HALF_WIDTH; i++)\n"
+                      "            if (column + i < %s) at[i] = second[i];\n",
                       n->batch, n->rows, n->columns, w->m->parts, n->columns);
 }
 
@@ -497,14 +500,13 @@ static void put_half_body(ProductWriter *w)
                   n.columns, product_size(w, m->count[PRODUCT_DEPTH]), n.batch, m->parts,
                   (long long)sums.least, (long long)sums.most);
     if (m->parts == 1) product_put_value(w, n.rows);
-    buffer_printf(
-        &w->body,
-        "    half_product<%s, %d, %d, %d, %d, %d>(left, right, other, work,\n"
-        "        [&](const HalfPlace &piece, long long row, long long column, float2 first, "
-        "float2 second) {\n"
-        "        if (row >= %s || column >= %s) return;\n",
-        type_of(w), product_is_along(m, PRODUCT_A), product_is_along(m, PRODUCT_B), m->tile,
-        w->join->n > 1, m->stages, n.rows, n.columns);
+    buffer_printf(&w->body,
+                  "    half_product<%s, %d, %d, %d, %d, %d>(left, right, other, work,\n"
+                  "        [&](const HalfPlace &piece, long long row, long long column, "
+                  "const float *first, const float *second) {\n"
+                  "        if (row >= %s || column >= %s) return;\n",
+                  type_of(w), product_is_along(m, PRODUCT_A), product_is_along(m, PRODUCT_B),
+                  m->tile, w->join->n > 1, m->stages, n.rows, n.columns);
     if (m->parts == 1)
         put_half_results(w, &n);
     else
@@ -538,19 +540,19 @@ static void put_half_finish(ProductWriter *w)
 
 /* ---- launches ---- */
 
-void product_put_launch(ProductWriter *w, const char *items, int shared)
+void product_put_launch(ProductWriter *w, const char *items, int threads, int shared)
 {
     buffer_printf(w->t->plan,
                   "//@ launch kernel_%d<<<min(%s, max(%d, ceil_div(%s, %d))), %d, %d>>>(",
-                  w->t->number, items, HALF_BLOCKS, items, MOST_ITEMS, THREADS, shared);
+                  w->t->number, items, HALF_BLOCKS, items, MOST_ITEMS, threads, shared);
 }
 
-static void put_half_source(ProductWriter *w, const char *name, const char *parameters,
+static void put_half_source(ProductWriter *w, const char *name, int threads, const char *parameters,
                             const char *more)
 {
     buffer_printf(w->t->source,
-                  "extern \"C\" __global__ void __launch_bounds__(%d) %s_%d(%s%s)\n{\n%s}\n\n",
-                  THREADS, name, w->t->number, parameters, more, w->body.data);
+                  "extern \"C\" __global__ void __launch_bounds__(%d, 1) %s_%d(%s%s)\n{\n%s}\n\n",
+                  threads, name, w->t->number, parameters, more, w->body.data);
 }
 
 typedef struct {
@@ -570,7 +572,7 @@ static int put_launches(ProductWriter *w)
         return -1;
     snprintf(size, sizeof size, "ceil_div(%s, %d) * ceil_div(%s, %d) * (%s) * %d", t.rows,
              HALF_ROWS, t.columns, tile_columns(w), t.batch, m->parts);
-    product_put_launch(w, size, shared);
+    product_put_launch(w, size, HALF_THREADS, shared);
     if (kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
     buffer_puts(w->t->plan, m->parts > 1 ? ", part_sums)\n" : ")\n");
     if (m->parts == 1) return 0;
@@ -598,11 +600,13 @@ int product_half_write(ProductWriter *w)
     kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
     if (put_launches(w) || finish.failed) w->failed = 1;
     if (!w->failed) {
-        put_half_source(w, "kernel", types.data, parts ? ", float *__restrict__ part_sums" : "");
+        put_half_source(w, "kernel", HALF_THREADS, types.data,
+                        parts ? ", float *__restrict__ part_sums" : "");
         buffer_release(&w->body);
         w->body = finish.body;
         if (parts)
-            put_half_source(w, "finish", types.data, ", const float *__restrict__ part_sums");
+            put_half_source(w, "finish", THREADS, types.data,
+                            ", const float *__restrict__ part_sums");
     } else {
         buffer_release(&finish.body);
     }

@@ -60,7 +60,7 @@ void product_put_multiply(Buffer *to, const char *type, int n);
 
 /* Begins the launch of a kernel whose blocks make one item after another: as many as there are
  * multiprocessors, or more, so that a block has few items. */
-void product_put_launch(ProductWriter *w, const char *items, int shared);
+void product_put_launch(ProductWriter *w, const char *items, int threads, int shared);
 
 /* As product_write, for products of half types. */
 int product_half_write(ProductWriter *w);

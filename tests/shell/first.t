@@ -46,6 +46,13 @@ for e in 's/{{-150, /{{50, /' 's/}, {-1073741824, 0}, /}, {-1073741824, -64}, /'
   ! cmp -s whole.cu less.cu && "$BUILD/bin/quern-eval" --task triangles --device sim:h100 less.cu >out 2>&1
   [ $? = 1 ] && grep -q wrong out; ok $? "a triangle that is too small is wrong: $e"
 done
+"$BUILD/bin/quern-kernel" --task bmm_bias_f16 --schedule '//@ schedule h route=tensor stages=3' >whole.cu
+for e in 's/^ *half_wait\(full.*//' 's/^ *half_wait\(empty.*//' 's/^.*fence.proxy.async.*//' \
+  's/(wgmma.wait_group.sync.aligned) 1;/\1 2;/' 's/"n"\(AHEAD\)/"n"(AHEAD + 1)/'; do
+  sed -E "$e" whole.cu >less.cu
+  ! cmp -s whole.cu less.cu && "$BUILD/bin/quern-eval" --task bmm_bias_f16 --device sim:h100 less.cu >out 2>&1
+  [ $? = 1 ] && grep -q race out; ok $? "copiers and makers that do not wait are a race: $e"
+done
 unset QUERN_TASKS
 lines() { sed -n '/^\/\/@ schedule/p' "$1"; }
 has_all() { # SOURCE SCHEDULE: each gene of the schedule is in the source's lines
