@@ -1,4 +1,4 @@
-/* One case of tests/fixtures/ops/FAMILY.json (tools/ops_fixtures.py): an operator's call with inputs
+/* One case of tests/fixtures/ops/FAMILY.json (tests/ops/ops_fixtures.py): an operator's call with inputs
  * drawn again from their seeds, and torch's double results. Values are JSON's null, booleans, numbers
  * and strings, lists of ints, and
  *

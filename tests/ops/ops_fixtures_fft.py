@@ -1,5 +1,5 @@
 """Argument sets of Fourier transforms along the last dimension, of complex numbers as pairs."""
-import export_complex  # noqa: F401  defines the operators
+import export_complex  # noqa: F401  defines the operators (tools/export_complex.py)
 from ops_draw import either
 
 ROWS = [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 16, 17, 25, 30, 36, 49, 64, 97, 100, 127, 210, 256, 360, 509, 1000,

@@ -1,17 +1,20 @@
 """Writes tests/fixtures/ops/FAMILY.json: 50 argument sets an operator, and torch's double results.
 
-Runs where torch is: python3 tools/ops_fixtures.py [FAMILY...]. Inputs are not stored: the tests draw
+Runs where torch is: python3 tests/ops/ops_fixtures.py [FAMILY...]. Inputs are not stored: the tests draw
 them again from their seeds. Of a result at most three elements are stored.
 """
 import importlib
 import json
 import math
+import os
 import random
 import sys
 
 import torch
 
 from ops_draw import bits, value
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools"))  # export_complex
 
 # Each is a module ops_fixtures_FAMILY with generators by operator in EXACT (relative difference below
 # 1e-12) and TRANSCENDENTAL (1e-10).

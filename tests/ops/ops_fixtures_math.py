@@ -1,4 +1,4 @@
-"""Argument sets of further functions of one operand for tools/ops_fixtures.py."""
+"""Argument sets of further functions of one operand for tests/ops/ops_fixtures.py."""
 from ops_draw import either, shape
 from ops_fixtures_pointwise import clamp, low, need, slope, unary
 

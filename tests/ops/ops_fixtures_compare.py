@@ -1,4 +1,4 @@
-"""Argument sets of arithmetic, comparisons and selection for tools/ops_fixtures.py."""
+"""Argument sets of arithmetic, comparisons and selection for tests/ops/ops_fixtures.py."""
 from ops_draw import broadcast, either, number, shape
 from ops_fixtures_pointwise import binary, masked, need, unary
 

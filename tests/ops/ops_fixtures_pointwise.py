@@ -1,4 +1,4 @@
-"""Argument sets of pointwise operators for tools/ops_fixtures.py."""
+"""Argument sets of pointwise operators for tests/ops/ops_fixtures.py."""
 from ops_draw import broadcast, either, number, shape, spec
 
 

@@ -1,4 +1,4 @@
-"""What the families of tools/ops_fixtures.py share: tensors drawn from seeds, random shapes and numbers.
+"""What the families of tests/ops/ops_fixtures.py share: tensors drawn from seeds, random shapes and numbers.
 
 A generator takes a random.Random and returns (args, kwargs) of a call. A tensor among them is the
 result of spec(); tests/unit/ops/op_fixture.h draws its elements again and describes the form.

@@ -1,4 +1,4 @@
-"""Argument sets of operators that rename memory, for tools/ops_fixtures.py."""
+"""Argument sets of operators that rename memory, for tests/ops/ops_fixtures.py."""
 from ops_draw import DTYPES, broadcast, dim, either, shape, spec, strided
 
 

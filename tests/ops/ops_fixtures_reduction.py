@@ -1,4 +1,4 @@
-"""Argument sets of reductions for tools/ops_fixtures.py."""
+"""Argument sets of reductions for tests/ops/ops_fixtures.py."""
 from ops_draw import dim, either, shape
 from ops_fixtures_view import rank
 

@@ -1,4 +1,4 @@
-"""Argument sets of operators that write memory without arithmetic, for tools/ops_fixtures.py."""
+"""Argument sets of operators that write memory without arithmetic, for tests/ops/ops_fixtures.py."""
 from ops_draw import dim, either, number, shape
 from ops_fixtures_view import rank, some, to
 
