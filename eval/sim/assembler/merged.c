@@ -35,7 +35,7 @@ static int has_mod(const PtxInst *in, const char *mod)
 static int is_read(const Lanes *l, const PtxInst *in)
 {
     const PtxOperand *o = &in->operands[0];
-    if (strcmp(in->op, "atom")) return 0;
+    if (!in->n_operands || strcmp(in->op, "atom")) return 0;
     for (int i = 0; (o->kind == OPND_VEC || o->kind == OPND_LIST) && i < o->n; i++)
         if (o->items[i].kind == OPND_REG && l->read[o->items[i].cls][o->items[i].reg]) return 1;
     return o->kind == OPND_REG && o->cls < REG_CLASSES && l->read[o->cls][o->reg];
