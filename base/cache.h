@@ -1,6 +1,7 @@
-/* Compile results on disk, named by the digest of everything that decides them. A file that is
- * missing, torn, damaged or of another key is a miss. Entries are written to a temporary file and
- * renamed, so that processes can share a folder. Only entries are ever removed. */
+/* Results that are dear on disk, of compilations and of measurements, named by the digest of
+ * everything that decides them. A file that is missing, torn, damaged or of another key is a miss.
+ * Entries are written to a temporary file and renamed, so that processes can share a folder. Only
+ * entries are ever removed. */
 #ifndef BASE_CACHE_H
 #define BASE_CACHE_H
 
@@ -10,6 +11,8 @@
 #include "base/digest.h"
 
 typedef struct Cache Cache;
+
+enum { CACHE_FOLDER_BYTES = 1 << 30 }; /* of a user's folder, unless something else is asked for */
 
 Cache *cache_open(const char *dir, size_t max_bytes); /* the folder is made at the first write */
 void cache_close(Cache *c);

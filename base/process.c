@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,6 +43,18 @@ void process_reap(int group, double seconds)
         if (ended < 0 && errno != EINTR) return;
         if (!ended) clock_sleep(0.002);
     }
+}
+
+int process_self_stamp(char out[DIGEST_HEX])
+{
+    struct stat st;
+    Digest digest;
+    if (stat("/proc/self/exe", &st)) return -1;
+    const int64_t of[] = {(int64_t)st.st_dev, (int64_t)st.st_ino, (int64_t)st.st_size,
+                          (int64_t)st.st_mtim.tv_sec, (int64_t)st.st_mtim.tv_nsec};
+    digest_of(of, sizeof of, &digest);
+    digest_hex(&digest, out);
+    return 0;
 }
 
 int process_self_dir(char *out, size_t size, Error *err)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/buffer.h"
+#include "base/digest.h"
 #include "base/error.h"
 
 typedef struct {
@@ -33,6 +34,9 @@ int process_run(const char *const argv[], const ProcessOptions *opt, Buffer *out
 
 /* The folder of the running executable. */
 int process_self_dir(char *out, size_t size, Error *err);
+/* Tells the running executable from others, and from what it is when it is built again: by its place, size
+ * and time. -1: it cannot be looked at. */
+int process_self_stamp(char out[DIGEST_HEX]);
 /* The path of another program of Quern: beside this one, or in the build's bin folder for a test. */
 int process_find_program(const char *name, char *out, size_t size, Error *err);
 

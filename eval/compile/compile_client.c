@@ -116,7 +116,7 @@ int compiler_open(const CompilerOptions *opt, Compiler **out, Error *err)
     c->cpu_s = cpu_s;
     if (opt->cache_dir)
         c->cache =
-            cache_open(opt->cache_dir, opt->cache_bytes ? opt->cache_bytes : (size_t)1 << 30);
+            cache_open(opt->cache_dir, opt->cache_bytes ? opt->cache_bytes : CACHE_FOLDER_BYTES);
     buffer_init(&c->frame, 1 << 20);
     buffer_init(&c->reply, NVRTC_MAX_REPLY);
     c->offers = replies_open(OFFERS, SIZE_MAX);

@@ -41,12 +41,19 @@ static void keep_freed_memory(void)
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
 }
 
+/* The folder of the cache; NULL: none. */
+static const char *cache_of(const EvaluatorOptions *opt)
+{
+    const char *dir = opt->cache_dir ? opt->cache_dir : getenv("QUERN_CACHE");
+    return dir && *dir ? dir : NULL;
+}
+
 /* The compiler starts while the device opens. */
 static int open_parts(Evaluator *e, const EvaluatorOptions *opt, Error *err)
 {
     Machine *m = &e->machine;
-    const char *arg, *cache = opt->cache_dir ? opt->cache_dir : getenv("QUERN_CACHE");
-    const CompilerOptions compiler = {.cache_dir = cache && *cache ? cache : NULL};
+    const char *arg;
+    const CompilerOptions compiler = {.cache_dir = cache_of(opt)};
     m->ops = device_find(opt->device, &arg, err);
     if (!m->ops || compiler_open(&compiler, &m->compiler, err)) return -1;
     if (taskset_load(opt->tasks_root, NULL, &e->tasks, err)) return -1;
@@ -74,6 +81,8 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
         return -1;
     }
     e->cases = cases_new(m->ops->golden ? device_bytes : host_bytes, m->ops, m->device);
+    if (cache_of(opt))
+        cases_store(e->cases, e->stored = cache_open(cache_of(opt), CACHE_FOLDER_BYTES));
     if (!evaluator_device(e)->predicted) {
         e->sanitizer = sanitizer_new(evaluator_device(e)->arch);
         cases_reference(e->cases, device_reference_case, m);
@@ -90,6 +99,7 @@ void evaluator_close(Evaluator *e)
     free(e->baseline_source);
     sanitizer_free(e->sanitizer);
     if (e->cases) cases_free(e->cases); /* before the device, which may keep them */
+    if (e->stored) cache_close(e->stored);
     if (m->compiler) compiler_close(m->compiler);
     if (m->device) m->ops->close(m->device);
     taskset_release(&e->tasks);

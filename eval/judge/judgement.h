@@ -31,6 +31,7 @@ typedef struct {
 struct Evaluator {
     Machine machine;
     Cases *cases;
+    Cache *stored;         /* what its cases keep on disk; NULL: no folder is given */
     TaskSet tasks;         /* those in no set, and each other one from when it is first named */
     char *tasks_root;      /* NULL: the default */
     Baseline **baselines;  /* by index of the task, a list; NULL: not prepared yet */

@@ -189,6 +189,7 @@ static ClockMode clock_mode(const char *name)
 
 int main(int argc, char **argv)
 {
+    process_again_with("OMP_WAIT_POLICY", "passive", argv); /* threads sleep without work */
     Error err;
     Evaluator *e;
     Buffer first;

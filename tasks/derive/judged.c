@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/process.h"
 #include "tasks/derive/honest.h"
 #include "tasks/derive/measured_sizes.h"
 #include "tasks/derive/tf32.h"
@@ -42,6 +43,9 @@ struct Judged {
     int n, next;
     Rounded **rounded;
     int n_rounded, next_rounded;
+    Cache *stored;          /* NULL: none */
+    int n_stored;           /* measurements that it had */
+    char stamp[DIGEST_HEX]; /* of the program, which decides what it measures */
 };
 
 Judged *judged_new(void)
@@ -57,6 +61,57 @@ void judged_free(Judged *j)
     free(j->rounded);
     free(j->kept);
     free(j);
+}
+
+/* ---- kept from one process to the next ---- */
+
+void judged_store(Judged *j, Cache *cache)
+{
+    j->stored = process_self_stamp(j->stamp) ? NULL : cache;
+}
+
+int judged_stored(const Judged *j)
+{
+    return j->n_stored;
+}
+
+/* Of all that decides a measurement; the digest of a task has its precision and its tolerances. */
+static void stored_key(const Judged *j, const char *what, const TaskCase *c, char key[DIGEST_HEX])
+{
+    Digester d;
+    Digest digest;
+    const int64_t variant = c->variant;
+    digester_init(&d);
+    digester_add_field(&d, what, strlen(what));
+    digester_add_field(&d, j->stamp, strlen(j->stamp));
+    digester_add_field(&d, c->task->digest, strlen(c->task->digest));
+    digester_add_field(&d, c->workload->axis, sizeof c->workload->axis);
+    digester_add_field(&d, &variant, sizeof variant);
+    digester_add_field(&d, &c->scale, sizeof c->scale);
+    digester_finish(&d, &digest);
+    digest_hex(&digest, key);
+}
+
+/* Returns 1 where the cache has what was measured. */
+static int take_stored(Judged *j, const char *what, const TaskCase *c, void *out, size_t size)
+{
+    char key[DIGEST_HEX];
+    Buffer b;
+    if (!j->stored) return 0;
+    stored_key(j, what, c, key);
+    buffer_init(&b, size + DIGEST_HEX);
+    int found = cache_get(j->stored, key, size, &b) && b.len == size;
+    if (found) memcpy(out, b.data, size), j->n_stored++;
+    buffer_release(&b);
+    return found;
+}
+
+static void store(const Judged *j, const char *what, const TaskCase *c, const void *in, size_t size)
+{
+    char key[DIGEST_HEX];
+    if (!j->stored) return;
+    stored_key(j, what, c, key);
+    cache_put(j->stored, key, in, size);
 }
 
 /* The workload whose "atol" counts for sizes that have none. NULL: no check has any. */
@@ -107,11 +162,10 @@ static HonestGrowth growth(const MeasuredExtent *to, const MeasuredExtent *at)
                           .elements = fmax(1, to->elements / at->elements)};
 }
 
-static int measure(Judged *j, const TaskCase *c, Measured **out, Error *err)
+static int measure_case(const TaskCase *c, HonestError *out, Error *err)
 {
     const Task *t = c->task;
     double rtol[GRAPH_MAX_OUTPUTS] = {0};
-    HonestError e;
     MeasuredExtent own, at;
     Workload w = *c->workload;
     TaskCase small = *c;
@@ -120,8 +174,20 @@ static int measure(Judged *j, const TaskCase *c, Measured **out, Error *err)
     (void)measured_sizes(&(MeasuredSizes){t, MOST_FLOPS, 0, 0}, &w, &own, &at);
     HonestGrowth grown = growth(&own, &at);
     const HonestPlan plan = {.rtol = rtol, .grown = &grown, .n = 1, .brief = 1};
-    if (honest_measure(&small, &plan, &e, err))
-        return error_prefix(err, "task %s: tolerance", t->name);
+    memset(out, 0, sizeof *out); /* what is kept of it has no bytes by chance */
+    return honest_measure(&small, &plan, out, err)
+               ? error_prefix(err, "task %s: tolerance", t->name)
+               : 0;
+}
+
+static int measure(Judged *j, const TaskCase *c, Measured **out, Error *err)
+{
+    const Task *t = c->task;
+    HonestError e;
+    if (!take_stored(j, "honest error", c, &e, sizeof e)) {
+        if (measure_case(c, &e, err)) return -1;
+        store(j, "honest error", c, &e, sizeof e);
+    }
     Measured *m = *out = keep(j);
     *m = (Measured){.variant = c->variant, .scale = c->scale, .error = e};
     memcpy(m->axis, c->workload->axis, sizeof m->axis);
@@ -183,7 +249,11 @@ static int add_tf32(Judged *j, const TaskCase *c, int output, Tolerance *out, Er
     Rounded *r;
     if (!c->task->tf32 || !c->task->graph || c->variant == VARIANT_INTEGERS) return 0;
     if (!(r = find_rounded(j, c))) {
-        if (tf32_measure(c, &e, err)) return -1;
+        if (!take_stored(j, "tf32 error", c, &e, sizeof e)) {
+            memset(&e, 0, sizeof e);
+            if (tf32_measure(c, &e, err)) return -1;
+            store(j, "tf32 error", c, &e, sizeof e);
+        }
         r = keep_rounded(j);
         *r = (Rounded){.variant = c->variant, .scale = c->scale, .error = e};
         memcpy(r->axis, c->workload->axis, sizeof r->axis);

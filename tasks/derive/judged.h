@@ -6,6 +6,7 @@
 #ifndef TASKS_DERIVE_JUDGED_H
 #define TASKS_DERIVE_JUDGED_H
 
+#include "base/cache.h"
 #include "tasks/task.h"
 
 /* What was measured, by the digest of the task, the sizes of the workload, the variant and the scale. Not for
@@ -14,6 +15,11 @@
 typedef struct Judged Judged;
 Judged *judged_new(void);
 void judged_free(Judged *j); /* NULL is allowed */
+
+/* Measurements are looked for in the cache first, and put there, so that a later process of the same program
+ * has them. It lives as long. */
+void judged_store(Judged *j, Cache *cache);
+int judged_stored(const Judged *j); /* how many measurements the cache had */
 
 /* As task_tolerance. *usable, where it is not NULL: the reference is finite, and no honest variant
  * overflows; contents for which it is 0 say little of a kernel. */

@@ -101,6 +101,11 @@ Cases *cases_new(size_t max_bytes, const DeviceOps *ops, Device *device)
     return c;
 }
 
+void cases_store(Cases *c, Cache *cache)
+{
+    judged_store(c->judged, cache);
+}
+
 static void case_free(const Cases *cases, Case *c)
 {
     for (int i = 0; i < TASK_MAX_TENSORS; i++) {

@@ -4,6 +4,7 @@
 #ifndef EVAL_JUDGE_CONTENTS_CASES_H
 #define EVAL_JUDGE_CONTENTS_CASES_H
 
+#include "base/cache.h"
 #include "eval/device/device.h"
 #include "tasks/task.h"
 
@@ -57,6 +58,9 @@ typedef struct Cases Cases;
  * that holds them, where the device has room for so much. */
 Cases *cases_new(size_t max_bytes, const DeviceOps *ops, Device *device);
 void cases_free(Cases *c);
+
+/* Tolerances that are measured are kept in the cache, which lives as long (judged_store). */
+void cases_store(Cases *c, Cache *cache);
 
 /* Sets a function that computes the expected outputs of some cases in place of the host. It returns
  * 0, or another number when the host must. What it gives is in expected, or in golden_expected. */

@@ -91,6 +91,36 @@ static void test_agrees(void **state)
     task_free(t);
 }
 
+/* A later process has what an earlier one measured, and a damaged entry is measured again. */
+static void test_stored(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/quern-judged-XXXXXX", *all;
+    assert_non_null(mkdtemp(dir));
+    Task *t = small_task("y = aten.softmax.int(x, -1)");
+    const Workload w = {.role = ROLE_CHECK, .axis = {64, 48}};
+    const TaskCase c = {t, &w, VARIANT_LARGE_ROWS, 0, 1};
+    double first = 0;
+    for (int i = 0; i < 3; i++) {
+        Judged *j = judged_new();
+        Cache *cache = cache_open(dir, CACHE_FOLDER_BYTES);
+        judged_store(j, cache);
+        double by = tolerance(j, &c).atol;
+        assert_true(i == 0 || by == first);
+        assert_int_equal(judged_stored(j), i == 1);
+        first = by;
+        judged_free(j);
+        cache_close(cache);
+        all = memory_printf("for f in %s/*/*; do echo >>$f; done", dir);
+        if (i == 1) assert_int_equal(system(all), 0);
+        free(all);
+    }
+    all = memory_printf("rm -r %s", dir);
+    assert_int_equal(system(all), 0);
+    free(all);
+    task_free(t);
+}
+
 /* Costly sizes are measured with fewer rows; the largest of more errors is a little larger. */
 static void test_many_rows(void **state)
 {
@@ -124,9 +154,8 @@ static void test_measured_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drawn_sizes),
-        cmocka_unit_test(test_agrees),
-        cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_drawn_sizes),    cmocka_unit_test(test_agrees),
+        cmocka_unit_test(test_stored),         cmocka_unit_test(test_many_rows),
         cmocka_unit_test(test_measured_sizes),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
