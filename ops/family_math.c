@@ -232,10 +232,8 @@ static const Op table[] = {
         RESULT_PROMOTED, NULL, 0),
     ROW("clamp_max_.default", "Tensor self, Scalar max", f_clamp_max, "a > p0 ? p0 : a", 1,
         RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("clip.default", "Tensor self, Scalar? min=None, Scalar? max=None", f_clamp_,
-        "a < p0 ? p0 : a > p1 ? p1 : a", 1, RESULT_PROMOTED, NULL, 0),
-    ROW("clamp_.default", "Tensor self, Scalar? min=None, Scalar? max=None", f_clamp_,
-        "a < p0 ? p0 : a > p1 ? p1 : a", 1, RESULT_SELF, NULL, OP_IN_PLACE),
+    POINTWISE_CLAMP("aten.clip.default", f_clamp_, RESULT_PROMOTED, 0),
+    POINTWISE_CLAMP("aten.clamp_.default", f_clamp_, RESULT_SELF, OP_IN_PLACE),
     ROW("leaky_relu_.default", "Tensor self, Scalar negative_slope=0.01", f_leaky_relu_,
         "a > 0 ? a : a * p0", 1, RESULT_SELF, NULL, OP_IN_PLACE),
 };

@@ -19,6 +19,14 @@ double pointwise_clamp(double x, double low, double high)
     return x > high ? high : x;
 }
 
+/* Whole numbers are compared with no NaN: a bound that is None is left out. */
+const char *pointwise_clamp_text(const OpCall *c)
+{
+    if (c->n_args > 1 && c->arg[1].kind == OP_NONE) return "a > p1 ? p1 : a";
+    if (c->n_args < 3 || c->arg[2].kind == OP_NONE) return "a < p0 ? p0 : a";
+    return NULL;
+}
+
 static int is_operand(const Pointwise *w, int arg)
 {
     return arg < w->operands;

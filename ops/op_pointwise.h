@@ -39,6 +39,7 @@ void pointwise_cost(const OpCall *c, OpCost *out);
 extern const OpElements pointwise_elements;
 
 double pointwise_clamp(double x, double low, double high); /* a bound of NaN is none */
+const char *pointwise_clamp_text(const OpCall *c);         /* of one bound; NULL: there are both */
 
 /* One element, and a run: its operands are mostly dense, or one number. */
 #define POINT_LOOP(name, vector, sa, sb, sc)                   \
@@ -70,6 +71,18 @@ double pointwise_clamp(double x, double low, double high); /* a bound of NaN is 
         aten, schema_text, pointwise_infer, pointwise_reference, pointwise_plain, pointwise_cost, \
             op_flags, &(const Pointwise){run_##function, text, operands, rule, refused}, NULL,    \
             &pointwise_elements                                                                   \
+    }
+
+#define POINTWISE_CLAMP(aten, function, kind, op_flags)                           \
+    {                                                                             \
+        aten, "Tensor self, Scalar? min=None, Scalar? max=None", pointwise_infer, \
+            pointwise_reference, pointwise_plain, pointwise_cost, op_flags,       \
+            &(const Pointwise){.f = run_##function,                               \
+                               .cuda = "a < p0 ? p0 : a > p1 ? p1 : a",           \
+                               .operands = 1,                                     \
+                               .rule = kind,                                      \
+                               .special = pointwise_clamp_text},                  \
+            NULL, &pointwise_elements                                             \
     }
 
 #endif

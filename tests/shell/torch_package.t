@@ -145,6 +145,49 @@ is "each call launches the kernel" "$(awk '{print $1, $2, $3}' lines | uniq -c |
   "2 rest 5,1,1 256,1,1"
 sed 's/^/# /' err | tail -5
 
+# Buffers that kernels alone take lie in one; transforms of pairs run between launches.
+cat >spectrum.json <<'END'
+{"name": "spectrum", "axes": {"rows": {"size": 64}}, "outputs": {"y": {}},
+ "inputs": {"x": {"dtype": "float32", "shape": ["rows", "64"]},
+            "g": {"dtype": "float32", "shape": ["33", "2"]}},
+ "graph": ["a = aten.mul.Tensor(x, 0.125)", "p = aten._fft_r2c.pairs(a, 0, True)",
+           "m = aten.mul.Tensor(p, g)", "b = aten._fft_c2r.pairs(m, 0, 64)", "y = aten.relu(b)"]}
+END
+run quern-derive spectrum.json -o drafts
+"$BIN/quern-kernel" --task spectrum --task-root drafts >spectrum.cu
+run quern-export --task spectrum --task-root drafts --to torch --name spectrum -o spectrum spectrum.cu
+ok $? "a package with Fourier transforms is written"
+cat >spectrum.py <<'END'
+import torch
+
+torch.Tensor.get_device = lambda self: 0
+torch._C._cuda_getDevice, torch._C._cuda_getCurrentRawStream = (lambda: 0), (lambda index: 0x10)
+import spectrum.driver, spectrum.plan, spectrum.torch_op as t
+
+t.Package._cubin = lambda self, device: open("spectrum/" + self.json["binaries"][-1]["file"], "rb").read()
+spectrum.driver.Driver.__init__.__defaults__ = ("./libcuda.so",)
+x, g = torch.randn(4, 64), torch.randn(33, 2)
+pairs = torch.view_as_real(torch.fft.rfft(x * 0.125)) * g
+want = torch.relu(torch.fft.irfft(torch.view_as_complex(pairs), norm="forward"))
+print(torch.allclose(spectrum._package._original(x, g), want, atol=1e-4))
+spectrum._package.device_type = "cpu"
+print(*[list(spectrum.op(x, g).shape) for _ in range(2)])
+pointers = [("pointer", "a", 8), ("pointer", "b", 0), ("integer", 3, 4)]
+launch = (0, (1, 1, 1), (32, 1, 1), 0, pointers, False)
+memory = [("y", 0), ("a", 100), ("b", 300), ("c", 8)]
+print(spectrum.plan.one_workspace(memory, 1, [launch, "z = aten.relu(c)"]))
+END
+LAUNCHES=$tmp/spectrum.txt SIZES="kernel_1:8,8,4 kernel_2:8,8,8,4 kernel_3:8,8,4" \
+    "$python" -W ignore spectrum.py >out 2>err
+is "its graph has PyTorch's transforms" "$(sed -n 1p out)" True
+is "it runs lines and launches" "$(sed -n 2p out) $(awk '{print $1}' spectrum.txt | xargs)" \
+  "[4, 64] [4, 64] kernel_1 kernel_2 kernel_3 kernel_1 kernel_2 kernel_3"
+is "a kernel takes what a transform gives" "$(awk '{print $6}' spectrum.txt | grep -c 0x0$)" 0
+is "buffers of kernels alone lie in one" "$(sed -n 3p out)" "([('y', 0), ('c', 8), ('0', 768)], \
+[(0, (1, 1, 1), (32, 1, 1), 0, \
+[('pointer', '0', 8), ('pointer', '0', 256), ('integer', 3, 4)], False), 'z = aten.relu(c)'])"
+sed 's/^/# /' err | tail -5
+
 # The entry point of a FlashInfer-Bench solution, over the stand-in.
 task=k1_19_relu level=$root/tasks/kernelbench/level1
 "$BIN/quern-kernel" --task $task --task-root "$level" >point.cu

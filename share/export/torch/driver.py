@@ -73,9 +73,13 @@ class Prepared:
     launches take."""
 
     def __init__(self, kernels, launches, slots=None):
-        names = [value for launch in launches for kind, value, _ in launch[4] if kind == "pointer"]
+        pointers = [(value, extra) for launch in launches for kind, value, extra in launch[4]
+                    if kind == "pointer"]
         self.kernels, self.launches = kernels, launches
-        self.slots = slots or {name: i for i, name in enumerate(dict.fromkeys(names))}
+        self.slots = slots or {name: i for i, name in enumerate(dict.fromkeys(n for n, _ in pointers))}
+        # A tensor's address lies at its slot, where the launches read it; an address within a tensor has a
+        # cell of its own, behind them.
+        self.inside = list(dict.fromkeys((self.slots[name], extra) for name, extra in pointers if extra))
         self.local = threading.local()
 
     def _need_context(self):
@@ -87,20 +91,15 @@ class Prepared:
 
     def _build(self):
         self._need_context()
-        # A tensor's address lies at its slot, where the launches read it; an address within a tensor has a
-        # cell of its own.
-        inside = sum(kind == "pointer" and extra != 0 for launch in self.launches
-                     for kind, _, extra in launch[4])
-        pointers = (ctypes.c_uint64 * (len(self.slots) + inside))()
-        moves, calls, kept, configs = [], [], [], []
+        cell_of = {place: i for i, place in enumerate(self.inside, len(self.slots))}
+        pointers = (ctypes.c_uint64 * (len(self.slots) + len(cell_of)))()
+        calls, kept, configs = [], [], []
         for kernel, grid, block, shared, arguments, cooperative in self.launches:
             cells = []
             for kind, value, extra in arguments:
                 if kind == "pointer":
                     cell = self.slots[value]
-                    if extra:
-                        moves.append((len(self.slots) + len(moves), cell, extra))
-                        cell = moves[-1][0]
+                    cell = cell_of[cell, extra] if extra else cell
                     cells.append(ctypes.addressof(pointers) + 8 * cell)
                     continue
                 kept.append((ctypes.c_double if extra == 8 else ctypes.c_float)(value) if kind == "float"
@@ -114,22 +113,27 @@ class Prepared:
             kept.append(table)
             calls.append((ctypes.c_void_p(ctypes.addressof(configs[-1])), self.kernels.functions[kernel],
                           ctypes.c_void_p(ctypes.addressof(table)), None))
-        self.local.ready = [None, pointers, moves, calls, configs, kept]
+        self.local.ready = [None, pointers, calls, configs, kept]
         return self.local.ready
+
+    def begin(self, stream):
+        """(cells of addresses, arguments of each launch) of this thread, for launches on a stream."""
+        ready = getattr(self.local, "ready", None) or self._build()
+        if stream != ready[0]:
+            for config in ready[3]:
+                config.stream = stream
+            ready[0] = stream
+        return ready[1], ready[2]
+
+    def failed(self, status):
+        self.kernels.driver.check(status, "a launch")
 
     def run(self, addresses, stream):
         """addresses: a list of those of the inputs, outputs and buffers by their slots."""
-        ready = getattr(self.local, "ready", None) or self._build()
-        last, pointers, moves, calls, configs, _ = ready
-        pointers[:len(addresses)] = addresses
-        for i, slot, offset in moves:
-            pointers[i] = addresses[slot] + offset
-        if stream != last:
-            for config in configs:
-                config.stream = stream
-            ready[0] = stream
+        pointers, calls = self.begin(stream)
+        pointers[:] = addresses + [addresses[slot] + offset for slot, offset in self.inside]
         launch = self.kernels.driver.launch
         for call in calls:
             status = launch(*call)
             if status:
-                self.kernels.driver.check(status, "a launch")
+                self.failed(status)

@@ -21,7 +21,7 @@ def _divide(a, b):
     if b == 0:
         raise PlanError("division by zero")
     q = abs(a) // abs(b)
-    return q if (a < 0) == (b < 0) else -q
+    return q if bool(a < 0) == bool(b < 0) else -q  # sizes may be symbols
 
 
 def _apply(op, a, b):
@@ -212,6 +212,10 @@ def fits(package):
     return scope["fits"]
 
 
+# The workspace's name, which no tensor has, and the alignment of the buffers in it, as cudaMalloc's.
+WORKSPACE, _APART = "0", 256
+
+
 def _elements(spec, axes):
     n = 1
     for e in spec["shape"]:
@@ -293,6 +297,29 @@ def resolve(package, axes):
                 )
             )
     return outputs, buffers, launches
+
+
+def one_workspace(memory, outputs, launches):
+    """(memory, launches), where those buffers that kernels alone take lie in one, since each allocation costs
+    the host of a call half a microsecond. memory: (name, bytes) of the outputs, then of the buffers."""
+    lines = {word for step in launches if isinstance(step, str) for word in re.findall(r"\w+", step)}
+    inside, size, kept = {}, 0, memory[:outputs]
+    for name, count in memory[outputs:]:
+        if name in lines:
+            kept.append((name, count))
+        else:
+            inside[name] = size
+            size += -(-count // _APART) * _APART
+    if not inside:
+        return kept, launches
+
+    def moved(argument):
+        kind, value, extra = argument
+        return (kind, WORKSPACE, inside[value] + extra) if kind == "pointer" and value in inside else argument
+
+    return kept + [(WORKSPACE, size)], [
+        step if isinstance(step, str) else (*step[:4], [moved(a) for a in step[4]], step[5])
+        for step in launches]
 
 
 def _dims(texts, values):

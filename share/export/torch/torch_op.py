@@ -233,30 +233,19 @@ class Package:
                 self.kernels[device] = cubin and Kernels(self.driver, cubin, self.json["kernels"])
         if not self.kernels[device]:
             return None, f"it has no binary for {torch.cuda.get_device_name(device)}"
-        memory = [
-            (name, tuple(shape), dtype)
-            for name, shape, dtype in zip(self.out_names, outputs, self.out_dtypes)
-        ]
+        types = dict(zip(self.out_names, zip(map(tuple, outputs), self.out_dtypes)))
         for buffer, size in zip(self.json["buffers"], buffers):
             dtype = _BUFFERS.get(buffer["type"], torch.uint8)
-            memory.append((buffer["name"], (size // dtype.itemsize,), dtype))
+            types[buffer["name"]] = (size // dtype.itemsize,), dtype
+        sizes = [(name, 0) for name in self.out_names] + [
+            (buffer["name"], size) for buffer, size in zip(self.json["buffers"], buffers)]
+        sizes, launches = plan.one_workspace(sizes, len(outputs), launches)
+        memory = [(name, *types.get(name, ((size,), torch.uint8))) for name, size in sizes]
         if any(isinstance(step, str) for step in launches):
-            return _call_with_lines(self, self._segments(device, launches), memory, axes, device), None
+            return _call_with_lines(self, self.kernels[device], launches, memory, axes, device), None
         slots = {name: i for i, name in enumerate(self.inputs + [name for name, _, _ in memory])}
         run = Prepared(self.kernels[device], launches, slots).run
         return _call(run, memory, device.type, len(outputs)), None
-
-    def _segments(self, device, launches):
-        """The steps in order: a Prepared for launches that follow one another, or the line of an operator."""
-        segments = []
-        for step in launches:
-            if isinstance(step, str):
-                segments.append(step)
-            elif segments and isinstance(segments[-1], list):
-                segments[-1].append(step)
-            else:
-                segments.append([step])
-        return [s if isinstance(s, str) else Prepared(self.kernels[device], s) for s in segments]
 
     def _addresses(self, tensors, index):
         """Of the inputs; None where the kernels cannot take them."""
@@ -402,24 +391,48 @@ def _call(launch, memory, device, outputs):
     return call_of_one if len(memory) == 1 else call
 
 
-def _call_with_lines(package, segments, memory, axes, device):
+def _slots(launches, first):
+    """Places of the tensors that launches take: of those in `first` before those that operators make."""
+    taken = dict.fromkeys(value for step in launches if not isinstance(step, str)
+                          for kind, value, _ in step[4] if kind == "pointer")
+    return {name: i for i, name in enumerate(sorted(taken, key=lambda n: n not in first))}
+
+
+def _call_with_lines(package, kernels, steps, memory, axes, device):
     """The same, where operators run between the launches: a function that is written out."""
-    known, scope = package.inputs + [n for n, _, _ in memory], {"_q_empty": _allocator(device.type)}
+    given = {r.strip() for step in steps if isinstance(step, str) for r in step.split("=", 1)[0].split(",")}
+    memory = [m for m in memory if m[0] not in given]  # an operator makes the others
+    known, scope = package.inputs + [n for n, _, _ in memory if n != plan.WORKSPACE], {}
+    address = {n: f"addresses[{i}]" for i, n in enumerate(package.inputs)}
     lines = [f"{', '.join(map(local, package.inputs))}, = tensors"]
     for i, (name, shape, dtype) in enumerate(memory):
         scope[f"_q_memory_{i}"] = (shape, _strides(shape), dtype)
-        lines.append(f"{local(name)} = _q_empty(*_q_memory_{i})")
-    made = set()  # by operators: these may have channels last
-    for i, segment in enumerate(segments):
-        if isinstance(segment, str):
-            results, line = source_of(segment, known, axes, device, scope)
+        address[name] = f"p_{name}"
+        lines += [f"{local(name)} = _q_empty(*_q_memory_{i})", f"p_{name} = {local(name)}.data_ptr()"]
+    slots = _slots(steps, address)
+    run = Prepared(kernels, [step for step in steps if not isinstance(step, str)], slots)
+    cells = [(name, 0) for name in slots] + [(list(slots)[slot], offset) for slot, offset in run.inside]
+    scope.update(_q_empty=_allocator(device.type), _q_begin=run.begin, _q_failed=run.failed,
+                 _q_launch=kernels.driver.launch)
+    lines.append("_q_cells, _q_launches = _q_begin(stream)")
+    now = [address[n] for n in slots if n in address]
+    lines.append(f"_q_cells[:{len(now)}] = [{', '.join(now)}]")
+    lines += [f"_q_cells[{i}] = {address[n]} + {offset}" for i, (n, offset) in enumerate(cells)
+              if offset and n in address]
+    made, at = set(), 0  # made: by operators, which may give channels last
+    for step in steps:
+        if isinstance(step, str):
+            results, line = source_of(step, known, axes, device, scope)
             known, made = known + results, made.union(results)
-        else:
-            names = list(segment.slots)
-            lines += [f"{local(n)} = {local(n)}.contiguous()" for n in names if n in made]
-            scope[f"_q_run_{i}"] = segment.run
-            line = f"_q_run_{i}([{', '.join(f'{local(n)}.data_ptr()' for n in names)}], stream)"
-        lines.append(line)
+            lines.append(line)
+            continue
+        for name in dict.fromkeys(v for kind, v, _ in step[4] if kind == "pointer" and v in made):
+            lines.append(f"{local(name)} = {local(name)}.contiguous()")
+            lines += [f"_q_cells[{i}] = {local(name)}.data_ptr()" + f" + {offset}" * bool(offset)
+                      for i, (n, offset) in enumerate(cells) if n == name]
+            made.discard(name)
+        lines += [f"_q_status = _q_launch(*_q_launches[{at}])", "if _q_status: _q_failed(_q_status)"]
+        at += 1
     results = [local(n) + (".contiguous()" if n in made else "") for n in package.out_names]
     lines.append(f"return {', '.join(results)}")
     return written("call", "\n    ".join(["def call(tensors, addresses, stream):", *lines]), scope)

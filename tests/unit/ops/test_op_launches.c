@@ -20,6 +20,14 @@ static const struct {
     int64_t grid[3];
     const char *arguments, *text; /* NULL: whatever they are */
 } cases[] = {
+    /* a bound that is None is compared with nothing: NaN as a whole number is none */
+    {"clamp.default",
+     "{\"shape\":[40],\"seed\":1,\"dtype\":\"int64\",\"draw\":\"any\"},1",
+     0,
+     {128, 1},
+     {1, 1, 1},
+     NULL,
+     "(a < p0 ? p0 : a)"},
     /* pools: outputs counted flat, or 32 columns x 8 rows of a frame */
     {"max_pool2d.default",
      T("2,3,40,40") ",[3,3],[1,1]",
