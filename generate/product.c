@@ -17,7 +17,7 @@ static const double most_bytes = 1.6e9, most_own_bytes = 6e9; /* of a plan's buf
  * tiles, where the right factor's columns lie across and in one piece each; what a tile takes beside its
  * sums; and what passes of elements that are in L2 move. */
 static const double half_library_rate = 6.8e14,
-                    half_rate[][2] = {{2.8e14, 2.6e14}, {5.1e14, 4.7e14}, {7.1e14, 6.5e14}},
+                    half_rate[][2] = {{2.5e14, 2.4e14}, {4.7e14, 4.5e14}, {6.5e14, 6.3e14}},
                     half_tile = 3e-6, passes_rate = 5e12, half_launches = 4e-6, half_enough = 0.98;
 enum { HALF_TILES = 3, HALF_STAGES = 8, SHARED_FOR_STAGES = 196608 };
 

@@ -466,9 +466,9 @@ static void test_a_kernel_of_too_many_steps_reads_what_another_stores(void **sta
            "stay as they");
 }
 
-/* A product of a half type alone stays with the library; one with what follows is a kernel, of which one warp
- * group copies. */
-static void test_half_products_with_an_epilogue_are_kernels(void **state)
+/* A product of a half type stays with the library, and what follows it is a kernel: cuBLAS and a pass take
+ * less time than the own loop with an epilogue. */
+static void test_half_products_stay_with_the_library(void **state)
 {
     static const char *const lines[] = {"h = aten.addmm(b, x, w)", "y = aten.gelu(h)"},
                              *const alone[] = {"y = aten.mm(x, w)"};
@@ -477,9 +477,9 @@ static void test_half_products_with_an_epilogue_are_kernels(void **state)
                           tensor("b", DTYPE_F16, "n", NULL)}};
     char *source = source_of(&s, lines, (const int[]){2, 1, 3});
     (void)state;
-    expect(source, "half_product<__half, 1, 0, 256, 0, 4>", "//@ op");
+    expect(source, "//@ op h = aten.addmm", "half_product");
     source = source_of(&s, lines, (const int[]){2, 1, 3});
-    expect(source, ", 384, 230400>>>", "//@ op");
+    expect(source, "//@ launch", "half_product");
     expect(source_of(&s, alone, (const int[]){1, 1, 2}), "//@ op", "//@ launch");
 }
 
@@ -507,7 +507,7 @@ int main(void)
         cmocka_unit_test(test_a_number_may_be_a_size),
         cmocka_unit_test(test_a_row_of_two_axes_is_guarded),
         cmocka_unit_test(test_a_kernel_of_too_many_steps_reads_what_another_stores),
-        cmocka_unit_test(test_half_products_with_an_epilogue_are_kernels),
+        cmocka_unit_test(test_half_products_stay_with_the_library),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
