@@ -1,0 +1,486 @@
+"""One package inside a model of its module's kind: tests/modules/check.py NAME FILE CLASS FOLDER RESULTS.
+FOLDER/NAME is the package. A line a check in RESULTS: module, check, ok / FAIL / skip, what. With --time
+before NAME: what a call costs on the host."""
+
+import copy
+import importlib
+import io
+import os
+import pickle
+import subprocess
+import sys
+import time
+import traceback
+import types
+import warnings
+
+import torch
+from torch.utils import _pytree as pytree
+
+ROOT = os.getcwd()
+sys.path[:0] = [os.path.join(ROOT, "tools")]
+import export  # noqa: E402
+import export_source  # noqa: E402
+
+timing = sys.argv[1] == "--time"
+name, path, kind, folder, results = sys.argv[-5:]
+sys.path.insert(0, folder)
+device = os.environ.get("DEVICE", "cuda")
+if device == "cpu":  # as far as it goes without a GPU: launches are the task's graph
+    sys.path.append(os.path.join(ROOT, "tests", "fixtures", "export"))
+    import stub
+
+    stub.one_device()
+out = open(results, "a", buffering=1)
+
+
+def say(check, word, what=""):
+    out.write("\t".join((name, check, word, " ".join(str(what).split())[:400])) + "\n")
+
+
+class Around(torch.nn.Module):
+    """The module among others: what it gives is scaled by a parameter."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.scale = inner, torch.nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, *args, **named):
+        return pytree.tree_map(lambda t: t * self.scale.to(t.dtype) if isinstance(t, torch.Tensor)
+                               and t.is_floating_point() else t, self.inner(*args, **named))
+
+
+def leaves(value):
+    flat = []
+    for leaf in pytree.tree_leaves(value):
+        if isinstance(leaf, torch.Tensor):
+            flat.append(leaf)
+    return flat
+
+
+def near(got, want, times=1.0):
+    got, want = leaves(got), leaves(want)
+    if len(got) != len(want):
+        return f"{len(got)} results, {len(want)} expected"
+    for i, (g, w) in enumerate(zip(got, want)):
+        if g.dtype != w.dtype or g.shape != w.shape or g.device != w.device:
+            return (f"result {i} is {g.dtype} {list(g.shape)} {g.device}, "
+                    f"not {w.dtype} {list(w.shape)} {w.device}")
+        if g.numel() == 0 or not w.is_floating_point():
+            if not torch.equal(g, w) and (g != w).float().mean() > 0.01:
+                return f"result {i} differs"
+            continue
+        rate = {torch.float16: 2e-2, torch.bfloat16: 4e-2}.get(w.dtype, 2e-3) * times
+        a, b = (t.double().nan_to_num(posinf=1e30, neginf=-1e30) for t in (g, w))
+        far, most = float((a - b).abs().max()), float(b.abs().max())
+        if not far <= rate * max(most, 1e-6):
+            return f"result {i}: {far:.3g} from the original's, of at most {most:.3g}"
+    return None
+
+
+def moved(value, to=device, dtype=None):
+    def move(t):
+        if not isinstance(t, torch.Tensor):
+            return t
+        t = t.to(to)
+        return t.to(dtype) if dtype and t.dtype in (torch.float32, torch.float16, torch.bfloat16) else t
+    return pytree.tree_map(move, value)
+
+
+source = export_source.Named(f"{path}:{kind}", types.SimpleNamespace(init=None, input=None))
+plain_inner = export.build(source, "cpu", "eval").to(device)
+if any(isinstance(m, torch.nn.Conv2d) and not m.weight.is_contiguous() for m in plain_inner.modules()):
+    plain_inner = plain_inner.to(memory_format=torch.channels_last)
+given = source.inputs()
+args, named = export_source.arguments_of(given)
+if not isinstance(given, dict) and len(given) == 2 and isinstance(given[1], dict):
+    args, named = list(given), {}
+args, named = moved(args), moved(named)
+module = stub.load(name) if device == "cpu" and not timing else importlib.import_module(name)
+package = module._package
+if device == "cpu" and timing:  # over a library whose launches do nothing: first calls are not compared
+    importlib.import_module(f"{name}.driver").Driver.__init__.__defaults__ = (os.environ["NULL_DRIVER"],)
+    binary = os.path.join(folder, name, package.json["binaries"][-1]["file"])
+    type(package)._cubin = lambda self, device: open(binary, "rb").read()
+    type(package).apart = lambda *given: None
+    package.device_type = "cpu"
+    module.torch_op._fragment.impl(package.name, package._cuda, "CPU", allow_override=True)
+plain = Around(plain_inner).to(device).eval()
+fast = copy.deepcopy(plain)
+fast.inner = module.Module(fast.inner)
+
+
+def launches(model, a=args, n=named):
+    """None where the model's call is the kernels', which the compiled forward takes by itself."""
+    package.warned = False
+    with warnings.catch_warnings(record=True) as heard, torch.no_grad():
+        warnings.simplefilter("always")
+        first, second = model(*a, **n), model(*a, **n)
+    bound = model.inner._quern_bound
+    said = [str(w.message) for w in heard if "quern." in str(w.message)]
+    return second, said[0] if said else None if bound.calls or bound.checked else "no call was noted"
+
+
+def kernels(model, reference=plain, a=args, n=named):
+    got, why = launches(model, a, n)
+    with torch.no_grad():
+        return why or near(got, reference(*a, **n))
+
+
+def check(title):
+    def wrap(f):
+        try:
+            why = f()
+        except Exception as e:
+            why = f"{type(e).__name__}: {e}"
+            traceback.print_exc()
+        word = "ok" if why is None else "skip" if str(why).startswith("skip") else "FAIL"
+        say(title, word, why or "")
+        if word == "FAIL":
+            print(name, title, why, file=sys.stderr)
+        return f
+    return wrap
+
+
+def plain_raises(model, a=args, n=named):
+    try:
+        with torch.no_grad():
+            model(*a, **n)
+        return None
+    except Exception as e:
+        return f"skip: the original raises {type(e).__name__}: {e}"
+
+
+def checks():
+    @check("first and second call")
+    def _():
+        return kernels(fast)
+
+    @check("state_dict")
+    def _():
+        a, b = plain.state_dict(), fast.state_dict()
+        if list(a) != list(b):
+            return f"keys {list(b)}"
+        return None if all(torch.equal(a[k].float(), b[k].float()) for k in a) else "values differ"
+
+    @check("parameters")
+    def _():
+        a, b = dict(plain.named_parameters()), dict(fast.named_parameters())
+        return None if list(a) == list(b) and [p.requires_grad for p in a.values()] == [
+            p.requires_grad for p in b.values()] else "names differ"
+
+    @check("checkpoint")
+    def _():
+        other = copy.deepcopy(plain)
+        with torch.no_grad():
+            for p in other.parameters():
+                if p.is_floating_point():
+                    p.mul_(1.05)
+        file = io.BytesIO()
+        torch.save(other.state_dict(), file)
+        file.seek(0)
+        again = copy.deepcopy(fast)
+        again.load_state_dict(torch.load(file))
+        return kernels(again, other)
+
+    @check("torch.save")
+    def _():
+        file = io.BytesIO()
+        torch.save(fast, file)
+        file.seek(0)
+        return kernels(torch.load(file, weights_only=False))
+
+    @check("pickle")
+    def _():
+        return kernels(pickle.loads(pickle.dumps(fast)))
+
+    @check("deepcopy")
+    def _():
+        again = copy.deepcopy(fast)
+        with torch.no_grad():
+            for p in again.parameters():
+                p.mul_(1.1)
+        return kernels(again, _scaled(plain)) or kernels(fast)
+
+    @check("to cpu and back")
+    def _():
+        again, cpu = copy.deepcopy(fast).to("cpu"), copy.deepcopy(plain).to("cpu")
+        why = plain_raises(cpu, moved(args, "cpu"), moved(named, "cpu"))
+        if why is None:
+            with torch.no_grad(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                why = near(again(*moved(args, "cpu"), **moved(named, "cpu")),
+                           cpu(*moved(args, "cpu"), **moved(named, "cpu")))
+        return why if why and not why.startswith("skip") else kernels(again.to(device))
+
+    for title, dtype in (("half", torch.float16), ("bfloat16", torch.bfloat16), ("double", torch.float64)):
+        @check(title)
+        def _():
+            a, b = copy.deepcopy(plain).to(dtype), copy.deepcopy(fast).to(dtype)
+            if dtype is torch.float16:
+                a, b = copy.deepcopy(plain).half(), copy.deepcopy(fast).half()
+            x, n = moved(args, device, dtype), moved(named, device, dtype)
+            why = plain_raises(a, x, n)
+            if why:
+                return why
+            with torch.no_grad(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return near(b(*x, **n), a(*x, **n), 2)
+
+    @check("autocast")
+    def _():
+        with torch.no_grad(), warnings.catch_warnings(), torch.autocast(device, torch.bfloat16):
+            warnings.simplefilter("ignore")
+            why = plain_raises(plain)
+            return why or near(fast(*args, **named), plain(*args, **named), 2)
+
+    @check("training step")
+    def _():
+        a, b = copy.deepcopy(plain).train(), copy.deepcopy(fast).train()
+        grads = []
+        for model in (a, b):
+            torch.manual_seed(3)
+            x, n = pytree.tree_map(_leaf, args), pytree.tree_map(_leaf, named)
+            loss = sum(t.float().square().mean() for t in leaves(model(*x, **n)) if t.is_floating_point())
+            loss.backward()
+            grads.append([p.grad for p in model.parameters()] + [t.grad for t in leaves((x, n))])
+            torch.optim.SGD(model.parameters(), 1e-3).step()
+        if [g is None for g in grads[0]] != [g is None for g in grads[1]]:
+            return "other tensors have gradients"
+        why = near([g for g in grads[1] if g is not None], [g for g in grads[0] if g is not None], 5)
+        return why or kernels(b.eval(), a.eval())
+
+    @check("other sizes")
+    def _():
+        batch = leaves((args, named))[0].shape[0]
+        halve = lambda t: t[: max(1, batch // 2)] if isinstance(t, torch.Tensor) and t.dim() and \
+            t.shape[0] == batch else t
+        x, n = pytree.tree_map(halve, args), pytree.tree_map(halve, named)
+        if any(not t.is_floating_point() and t.dtype != torch.bool and t.shape[:1] != (batch,)
+               for t in leaves((args, named))):
+            return "skip: indices into what is halved"
+        why = plain_raises(plain, x, n)
+        if why:
+            return why
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            want = plain(*x, **n)
+            return near(fast(*x, **n), want) or near(fast(*x, **n), want) or kernels(fast)
+
+    @check("other strides")
+    def _():
+        def strided(t):
+            return torch.stack((t, t), -1)[..., 0] if isinstance(t, torch.Tensor) and t.dim() else t
+        x, n = pytree.tree_map(strided, args), pytree.tree_map(strided, named)
+        why = plain_raises(plain, x, n)
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return why or near(fast(*x, **n), plain(*x, **n))
+
+    @check("CUDA graph")
+    def _():
+        if device != "cuda":
+            return "skip: no GPU"
+        static = pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, (args, named))
+        with torch.no_grad():
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    fast(*static[0], **static[1])
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            package.warned = False
+            with torch.cuda.graph(graph):
+                y = fast(*static[0], **static[1])
+            for t in leaves(static):
+                if t.is_floating_point() and t.dtype != torch.float8_e4m3fn:
+                    t.mul_(0.9)
+            graph.replay()
+            torch.cuda.synchronize()
+            return "the original's way" if package.warned else near(y, plain(*static[0], **static[1]))
+
+    @check("torch.compile")
+    def _():
+        graphs = []
+
+        def backend(graph, inputs):
+            graphs.append(graph.code)
+            return graph.forward
+
+        torch._dynamo.reset()
+        with torch.no_grad():
+            got = torch.compile(fast, fullgraph=True, backend=backend)(*args, **named)
+            if not any(f"quern.{package.name}" in g or f"quern_{package.name}" in g for g in graphs):
+                return "the operator is not in the graph"
+            why = near(got, plain(*args, **named))
+            torch._dynamo.reset()
+            return why or near(torch.compile(fast, fullgraph=True)(*args, **named), plain(*args, **named))
+
+    @check("torch.export")
+    def _():
+        with torch.no_grad():
+            program = torch.export.export(fast, tuple(args), dict(named), strict=False)
+            if f"quern.{package.name}" not in str(program.graph):
+                return "the operator is not in the graph"
+            file = io.BytesIO()
+            torch.export.save(program, file)
+            file.seek(0)
+            return near(torch.export.load(file).module()(*args, **named), plain(*args, **named))
+
+    @check("opcheck")
+    def _():
+        tensors = [t.detach().contiguous() for t in type(fast.inner)._quern_given(fast.inner, *args, **named)]
+        torch.library.opcheck(package.registered, tuple(tensors))
+
+    @check("hook")
+    def _():
+        heard = []
+        handle = fast.inner.register_forward_hook(lambda *a: heard.append(1))
+        why = kernels(fast)
+        handle.remove()
+        return why or (None if heard else "not called")
+
+    @check("test_package.py")
+    def _():
+        test = os.path.join(folder, name, "test_package.py")
+        p = subprocess.run([sys.executable, test], capture_output=True,
+                           text=True, timeout=110)
+        text = p.stdout.strip().splitlines()
+        wrong = [t for t in text if "WRONG" in t]
+        say("test_package.py times", "note", "; ".join(t for t in text if " us" in t) or text[-1:])
+        print(p.stderr[-2000:], file=sys.stderr)
+        return None if p.returncode == 0 and not wrong else (wrong or [p.stderr[-300:]])[0]
+
+
+def _leaf(t):
+    if not isinstance(t, torch.Tensor) or t.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return t
+    return t.detach().clone().requires_grad_(True)
+
+
+def _scaled(model):
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for p in other.parameters():
+            p.mul_(1.1)
+    return other
+
+
+# ---- the boundary ----
+
+def host(call, n=100, rounds=25):
+    """Microseconds of the host a call: the least of some rounds, each behind an idle GPU."""
+    best = float("inf")
+    for _ in range(rounds):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        begin = time.perf_counter_ns()
+        for _ in range(n):
+            call()
+        best = min(best, (time.perf_counter_ns() - begin) / n / 1000)
+    return best
+
+
+def boundary():
+    driver = importlib.import_module(f"{name}.driver")
+    op = importlib.import_module(f"{name}.torch_op")
+    made, scopes, init = [], [], driver.Prepared.__init__
+
+    def kept(self, *a, **n):
+        init(self, *a, **n)
+        made.append(self)
+
+    def written(title, source, scope, own=op.written):
+        if os.environ.get("SHOW"):
+            print(source)
+        f = own(title, source, scope)
+        if title == "call":
+            scopes.append((scope, source))
+        return f
+
+    driver.Prepared.__init__, op.written = kept, written
+    package.calls.clear()
+    inner = copy.deepcopy(fast.inner)
+    with torch.no_grad():
+        for _ in range(5):
+            inner(*args, **named)
+    steps = []  # what one call launches and asks of PyTorch, in order
+
+    def step(f):
+        def record(*a, **n):
+            steps.append((f, a, n))
+            return f(*a, **n)
+        return record
+
+    launch = made[0].kernels.driver.launch
+    for scope, _ in scopes[-1:]:
+        own = {k: f for k, f in scope.items() if k.startswith("_q_line_") or k == "_q_launch"}
+        if device == "cpu":  # without the work
+            for k, f in list(own.items()):
+                def empty(*a, f=f, result=[], **n):
+                    if not result:
+                        result.append(f(*a, **n))
+                    return result[0]
+                own[k] = empty if "line" in k else f
+        scope.update((k, step(f)) for k, f in own.items())
+        with torch.no_grad():
+            inner(*args, **named)
+        scope.update(own)
+    if not scopes:
+        steps = [(launch, c, {}) for p in made if hasattr(p.local, "ready") for c in p.local.ready[2]]
+    bound = inner._quern_bound
+    call, tensors = bound.last[1], type(inner)._quern_given(inner, *args, **named)
+    # Copies of what lies in channels_last, and of results back to it, are launches of PyTorch.
+    with torch.no_grad():
+        steps += [(torch.Tensor.contiguous, (t,), {}) for t in tensors if not t.is_contiguous()]
+        steps += [(torch.Tensor.contiguous, (t.contiguous(),), {"memory_format": torch.channels_last})
+                  for t in leaves(inner(*args, **named)) if not t.is_contiguous()]
+    index = tensors[0].get_device()
+
+    def bare():
+        for f, a, n in steps:
+            f(*a, **n)
+
+    def direct():
+        call(list(tensors), [t.data_ptr() for t in tensors], op._stream(index))
+
+    with torch.no_grad():
+        whole, eager = host(lambda: inner(*args, **named)), host(lambda: plain_inner(*args, **named), 50, 10)
+        parts = [host(f) for f in (bare, direct)]
+        again = host(lambda: inner(*args, **named)), host(bare)
+        whole, parts[0] = min(whole, again[0]), min(parts[0], again[1])
+        cost, n = whole - parts[0], sum(f is launch for f, _, _ in steps)
+        say("boundary", "ok" if cost < 8 else "FAIL",
+            f"{cost:.2f} us: whole {whole:.2f}, eager {eager:.2f}, bare {parts[0]:.2f} ({n} launches, "
+            f"{len(steps) - n} calls of PyTorch), call below the checks {parts[1]:.2f}, "
+            f"inputs {len(tensors)}, outputs {len(package.out_dtypes)}, "
+            f"buffers {len(package.json['buffers'])}")
+        if device == "cuda":
+            graphs(lambda: inner(*args, **named), direct)
+
+
+def graphs(whole, direct):
+    def replayed(call):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            kept = call()
+        times = []
+        for _ in range(40):
+            a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            a.record()
+            for _ in range(10):
+                graph.replay()
+            b.record()
+            torch.cuda.synchronize()
+            times.append(a.elapsed_time(b) * 100)
+        return min(times), kept
+
+    a, b = replayed(whole)[0], replayed(direct)[0]
+    say("boundary in a CUDA graph", "ok" if a - b < 3 else "FAIL", f"{a - b:.2f} us: {a:.2f}, bare {b:.2f}")
+
+
+if timing:
+    check("boundary measured")(boundary)
+else:
+    checks()
