@@ -259,7 +259,8 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
                           dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype), r);
         }
     if (from != IN_BATCH) fold_put_values(w, p, 1, indent);
-    const char *name = w->k->axes.name[w->last];
+    /* A kernel of single results may have no axis, and then no last one. */
+    const char *name = w->vec > 1 ? w->k->axes.name[w->last] : "";
     if (w->vec > 1)
         buffer_printf(
             &w->body,
