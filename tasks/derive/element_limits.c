@@ -208,8 +208,8 @@ static int single_tolerance(const TaskCase *c, int output, Tolerance *out)
     return task_tolerance(&of, output, out, NULL);
 }
 
-/* Of factors in TF32 no single element has a limit beside the tolerance: all together do. usual: the error in
- * float32, where it is known. Takes the drift. */
+/* The limit of all elements together, where factors are in TF32: a single element has the tolerance alone.
+ * usual: the error in float32, where it is known. Takes the drift. */
 static ElementLimits *spread_limits(const TaskCase *c, int output, const double *want, double usual,
                                     Tf32Spread *of)
 {

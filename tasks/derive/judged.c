@@ -75,7 +75,7 @@ int judged_stored(const Judged *j)
     return j->n_stored;
 }
 
-/* Of all that decides a measurement; the digest of a task has its precision and its tolerances. */
+/* The digest of all that decides a measurement. The digest of a task holds its precision and tolerances. */
 static void stored_key(const Judged *j, const char *what, const TaskCase *c, char key[DIGEST_HEX])
 {
     Digester d;

@@ -59,7 +59,7 @@ class MaskedHuber(nn.Module):
 
 
 class Distilled(nn.Module):
-    """A student beside its teacher and the labels, of which some are left out."""
+    """A student beside its teacher and the labels. Some labels are ignored."""
 
     def forward(self, student, teacher, label):
         t = 2.0
