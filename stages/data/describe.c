@@ -127,6 +127,17 @@ static long register_array(const char *code)
     return 0;
 }
 
+/* Returns the elements of a vector in the generator's kernels, whose body is called as "body_1<4>(x, y)"; 0
+ * where no kernel has vectors. */
+static long vector_width(const char *code)
+{
+    for (const char *p = code; (p = strstr(p, " body_")); p++) {
+        const char *name = p + 1, *end = name + word_length(name, NULL);
+        if (*end == '<') return number_after(end, "<", ">(", 32);
+    }
+    return 0;
+}
+
 int describe_source(const char *source, size_t len, Buffer *out)
 {
     Split s = split_source(source, len);
@@ -137,9 +148,11 @@ int describe_source(const char *source, size_t len, Buffer *out)
          steps = number_after(s.code, "j < ", "; j++", 16);
     size_t sizes_len;
     const char *sizes = plan_template(s.plan, &sizes_len);
+    const long width = vector_width(s.code);
     buffer_printf(&b, "%d launch%s", launches, launches == 1 ? "" : "es");
     if (threads) buffer_printf(&b, ", %ld threads", threads);
     if (sizes_len) buffer_printf(&b, ", template %.*s", (int)sizes_len, sizes);
+    if (width) buffer_printf(&b, ", vectors of %ld", width);
     static const struct {
         const char *mark, *phrase;
         int in_plan;
@@ -159,6 +172,9 @@ int describe_source(const char *source, size_t len, Buffer *out)
         {"int row = blockIdx.x, ", "a block per row", 0},
         {"int row = blockIdx.x * ", "rows along x", 0},
         {"threadIdx.x / 32, lane", "a warp per row", 0},
+        {"lane = threadIdx.x, ", "a block per row", 0},
+        {"lane = threadIdx.x % 32, ", "a warp per row", 0},
+        {" tree_", "tree in shared memory", 0},
     };
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (strstr(marks[i].in_plan ? s.plan : s.code, marks[i].mark))

@@ -152,11 +152,11 @@ static int copy_task(const char *from, const char *to, const char *axis, int64_t
 }
 
 int gpubench_tasks(const GpuBench *b, const char *name, const char *only, const char *axis,
-                   int64_t size, char *out, size_t out_size, Error *err)
+                   int64_t size, char out[4096], Error *err)
 {
     char **paths;
     int n;
-    if (gpubench_folder(b, name, out, out_size, err) || file_remove_tree(out, err) ||
+    if (gpubench_folder(b, name, out, 4096, err) || file_remove_tree(out, err) ||
         file_mkdirs(out, err))
         return -1;
     if (taskset_paths(NULL, only, &paths, &n, err)) return -1;

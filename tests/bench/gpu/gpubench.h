@@ -59,7 +59,7 @@ enum { GPUBENCH_HALF = -2 };
 /* Make a folder of the tasks with other timed sizes: those of the simulator, with `axis` set to
  * size when axis is given; or half of the usual ones, with axis NULL and size GPUBENCH_HALF. */
 int gpubench_tasks(const GpuBench *b, const char *name, const char *only, const char *axis,
-                   int64_t size, char *out, size_t out_size, Error *err);
+                   int64_t size, char out[4096], Error *err);
 /* Returns the kernel with a comment after it that is unique to this run and number, so that no
  * cache holds it. The caller frees it. */
 char *gpubench_variant(const char *source, long number);

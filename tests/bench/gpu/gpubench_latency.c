@@ -155,8 +155,7 @@ int gpubench_latency(GpuBench *b, Error *err)
     gpubench_begin(b, "One elementwise candidate at 4096x4096, everything included");
     char path[4200], cache[4096];
     double start = clock_seconds();
-    int rc = gpubench_tasks(b, "tasks-latency", "relu", "n", (int64_t)SIDE * SIDE, l->tasks,
-                            sizeof l->tasks, err);
+    int rc = gpubench_tasks(b, "tasks-latency", "relu", "n", (int64_t)SIDE * SIDE, l->tasks, err);
     snprintf(path, sizeof path, "%s/relu/baseline.cu", l->tasks);
     if (!rc) rc = file_read(path, 1 << 18, &text, err);
     l->source = text.data;

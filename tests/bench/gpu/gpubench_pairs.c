@@ -112,58 +112,71 @@ static double worst_task(const Same *s, const TaskSet *set, char *name, size_t n
     return worst;
 }
 
+/* The comparisons of a task at one size. */
+typedef struct {
+    const char *tasks, *task; /* the folder of all, and the name in it */
+    int index;
+    Size size;
+    double seconds; /* that they may take; 0: no limit */
+    char baseline[4200];
+    Buffer source;
+    double end, bias[PAIRS_A_TASK];
+    int n;
+} SameTask;
+
+static int goes_on(const SameTask *t)
+{
+    return !stop_requested() && (t->n < 2 || t->end <= 0 || clock_seconds() < t->end);
+}
+
 /* Make some comparisons with one evaluator. The placement of code and contexts in memory differs
  * between processes, so several evaluators are measured. */
-static int same_process(GpuBench *b, Same *s, const char *tasks, const char *task, int index,
-                        Size size, const char *baseline, const Buffer *source, double *bias,
-                        int count, double end, int *n, Error *err)
+static int same_process(GpuBench *b, Same *s, SameTask *t, int count, Error *err)
 {
     char what[160];
     Evaluator *e;
-    int rc = open_against(b, tasks, baseline, &e, err);
+    int rc = open_against(b, t->tasks, t->baseline, &e, err);
     if (rc) return rc;
-    snprintf(what, sizeof what, "%s, %s", task, size_labels[size]);
-    for (int i = 0; i < count && !stop_requested() && (*n < 2 || end <= 0 || clock_seconds() < end);
-         i++) {
+    snprintf(what, sizeof what, "%s, %s", t->task, size_labels[t->size]);
+    for (int i = 0; i < count && goes_on(t); i++) {
         Pair p;
         repeat_if_due(b);
-        rc = judge_pair(b, "same", e, task, source->data, &p, err);
+        rc = judge_pair(b, "same", e, t->task, t->source.data, &p, err);
         s->refused += rc == 0;
         if (rc < 0) break;
         if (!rc) continue;
-        bias[(*n)++] = p.speedup - 1;
-        note_pair(s, size, index, &p);
+        t->bias[t->n++] = p.speedup - 1;
+        note_pair(s, t->size, t->index, &p);
         gpubench_raw(b, "same", what, p.speedup, "ratio");
     }
     evaluator_close(e);
     return rc < 0 ? -1 : 0;
 }
 
-static int same_size(GpuBench *b, Same *s, const char *tasks, const char *task, int index,
-                     Size size, long count, double seconds, Error *err)
+static void report_task(GpuBench *b, Same *s, SameTask *t)
 {
-    char path[4200], what[160];
-    Buffer source;
-    snprintf(path, sizeof path, "%s/%s/baseline.cu", tasks, task);
-    int rc = read_source(path, &source, err), n = 0, done = 0,
+    char what[160];
+    const double median = 100 * statistics_median(t->bias, t->n);
+    snprintf(what, sizeof what, "bias of %s, %s (%d)", t->task, size_labels[t->size], t->n);
+    gpubench_row(b, "same", what, median, "%", "");
+    if (t->size == SIZE_SMALL || fabs(median) < s->worst) return;
+    s->worst = fabs(median);
+    snprintf(s->worst_name, sizeof s->worst_name, "%s, %s", t->task, size_labels[t->size]);
+}
+
+static int same_size(GpuBench *b, Same *s, SameTask *t, long count, Error *err)
+{
+    snprintf(t->baseline, sizeof t->baseline, "%s/%s/baseline.cu", t->tasks, t->task);
+    int rc = read_source(t->baseline, &t->source, err), done = 0,
         limit = count < PAIRS_A_TASK ? (int)count : PAIRS_A_TASK;
-    double bias[PAIRS_A_TASK], end = seconds > 0 ? clock_seconds() + seconds : 0;
-    for (; !rc && done < limit && s->n + PAIRS_A_PROCESS < PAIRS_MAX && !stop_requested() &&
-           (n < 2 || end <= 0 || clock_seconds() < end);
+    t->end = t->seconds > 0 ? clock_seconds() + t->seconds : 0;
+    for (; !rc && done < limit && s->n + PAIRS_A_PROCESS < PAIRS_MAX && goes_on(t);
          done += PAIRS_A_PROCESS) {
         int few = limit - done < PAIRS_A_PROCESS ? limit - done : PAIRS_A_PROCESS;
-        rc = same_process(b, s, tasks, task, index, size, path, &source, bias, few, end, &n, err);
+        rc = same_process(b, s, t, few, err);
     }
-    if (n) {
-        double median = 100 * statistics_median(bias, n);
-        snprintf(what, sizeof what, "bias of %s, %s (%d)", task, size_labels[size], n);
-        gpubench_row(b, "same", what, median, "%", "");
-        if (size != SIZE_SMALL && fabs(median) >= s->worst) {
-            s->worst = fabs(median);
-            snprintf(s->worst_name, sizeof s->worst_name, "%s, %s", task, size_labels[size]);
-        }
-    }
-    buffer_release(&source);
+    if (t->n) report_task(b, s, t);
+    buffer_release(&t->source);
     return rc;
 }
 
@@ -175,16 +188,20 @@ static int same_all(GpuBench *b, Same *s, const TaskSet *set, Error *err)
     const char *root = getenv("QUERN_TASKS");
     const char *roots[SIZES] = {root ? root : fixture_path("tasks"), half, small};
     static const double shares[SIZES] = {0.5, 0.5, 0.1}, all = 1.1;
-    if (gpubench_tasks(b, "tasks-half", b->only, NULL, GPUBENCH_HALF, half, sizeof half, err) ||
-        gpubench_tasks(b, "tasks-small", b->only, NULL, 0, small, sizeof small, err))
+    if (gpubench_tasks(b, "tasks-half", b->only, NULL, GPUBENCH_HALF, half, err) ||
+        gpubench_tasks(b, "tasks-small", b->only, NULL, 0, small, err))
         return -1;
     int rc = 0;
     int predicted = !strncmp(b->device, "sim:", 4); /* no memory for large sizes, and no bias */
     for (Size size = predicted ? SIZE_SMALL : 0; size < SIZES; size++)
         for (int i = 0; i < set->n && !rc && !stop_requested(); i++) {
             double share = shares[size] / set->n;
-            rc = same_size(b, s, roots[size], set->tasks[i]->name, i, size,
-                           (long)ceil((double)b->pairs * share), b->limit_s * share / all, err);
+            SameTask t = {.tasks = roots[size],
+                          .task = set->tasks[i]->name,
+                          .index = i,
+                          .size = size,
+                          .seconds = b->limit_s * share / all};
+            rc = same_size(b, s, &t, (long)ceil((double)b->pairs * share), err);
         }
     return rc;
 }

@@ -61,9 +61,18 @@ static float number(const void *p, int wide, size_t i)
     return wide ? ((const float *)p)[i] : widen(((const uint16_t *)p)[i]);
 }
 
-static void one(int m, int n, int k, int ta, int tb, int pad, int wide, float alpha, float beta,
-                int apart, size_t shift)
+typedef struct {
+    int m, n, k, ta, tb, pad, wide;
+    float alpha, beta;
+    int apart; /* c is not d */
+    size_t shift;
+} Case;
+
+static void one(Case x)
 {
+    const int m = x.m, n = x.n, k = x.k, ta = x.ta, tb = x.tb, pad = x.pad, wide = x.wide;
+    const size_t shift = x.shift;
+    const float alpha = x.alpha, beta = x.beta;
     Random r;
     Error err;
     int lda = (ta ? m : k) + pad, ldb = (tb ? k : n) + pad, ldd = n + pad;
@@ -74,7 +83,8 @@ static void one(int m, int n, int k, int ta, int tb, int pad, int wide, float al
     void *d = numbers(&r, nd, wide, 2 * shift), *c = numbers(&r, nd, wide, 2 * shift);
     void *before = malloc(nd * unit);
     memcpy(before, d, nd * unit);
-    CublasltProduct p = {ta, tb, m, n, k, a, b, lda, ldb, alpha, beta, apart ? c : d, d, ldd, wide};
+    CublasltProduct p = {ta, tb,  m,   n, k, a, b, lda, ldb, alpha, beta, x.apart ? c : d,
+                         d,  ldd, wide};
     if (cublaslt_product(lt, &p, NULL, NULL, &err)) fail_msg("%s", err.text);
     for (int i = 0; i < m; i++)
         for (int j = 0; j < ldd; j++) {
@@ -84,7 +94,7 @@ static void one(int m, int n, int k, int ta, int tb, int pad, int wide, float al
                 want += (double)number(a, 0, (size_t)(ta ? l * lda + i : i * lda + l)) *
                         (double)number(b, 0, (size_t)(tb ? j * ldb + l : l * ldb + j));
             want = (double)alpha * want +
-                   (beta != 0 ? (double)beta * (double)number(apart ? c : before, wide, at) : 0);
+                   (beta != 0 ? (double)beta * (double)number(x.apart ? c : before, wide, at) : 0);
             if (j >= n) want = (double)number(before, wide, at);
             double got = (double)number(d, wide, at), limit = j >= n ? 0
                                                               : wide ? 1e-4
@@ -102,12 +112,12 @@ static void test_mapping(void **state)
     (void)state;
     for (int t = 0; t < 4; t++)
         for (int wide = 0; wide < 2; wide++) {
-            one(5, 7, 3, t & 1, t >> 1, 0, wide, 1, 0, 0, 0);
-            one(8, 16, 24, t & 1, t >> 1, 0, wide, 1, 1, 0, 0);
-            one(6, 9, 4, t & 1, t >> 1, 3, wide, 0.5f, 2, 1, 2);
-            one(1, 33, 17, t & 1, t >> 1, 8, wide, 1, wide, 0, 16);
+            one((Case){5, 7, 3, t & 1, t >> 1, 0, wide, 1, 0, 0, 0});
+            one((Case){8, 16, 24, t & 1, t >> 1, 0, wide, 1, 1, 0, 0});
+            one((Case){6, 9, 4, t & 1, t >> 1, 3, wide, 0.5f, 2, 1, 2});
+            one((Case){1, 33, 17, t & 1, t >> 1, 8, wide, 1, wide, 0, 16});
         }
-    one(9, 12, 5, 0, 1, 0, 0, 2, 0.5f, 1, 0);
+    one((Case){9, 12, 5, 0, 1, 0, 0, 2, 0.5f, 1, 0});
 }
 
 static size_t calls(char letter)
@@ -125,16 +135,16 @@ static void test_once_a_shape(void **state)
 {
     (void)state;
     unlink("calls");
-    for (int i = 0; i < 5; i++) one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 0);
+    for (int i = 0; i < 5; i++) one((Case){11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 0});
     assert_int_equal(calls('h'), 1);
     assert_int_equal(calls('x'), 1); /* the algorithm that does not run is tried once */
     assert_int_equal(calls('s'), 5);
-    one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 2); /* other alignments are another shape */
+    one((Case){11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 2}); /* other alignments are another shape */
     assert_int_equal(calls('h'), 2);
     for (int m = 1; m <= 1100; m++)
-        one(m % 550 + 1, 1, m > 550 ? 1 : 2, 0, 1, 0, 0, 1, 0, 0,
-            0); /* more shapes than the table holds */
-    one(11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 0);
+        one((Case){m % 550 + 1, 1, m > 550 ? 1 : 2, 0, 1, 0, 0, 1, 0, 0,
+                   0}); /* more shapes than the table holds */
+    one((Case){11, 16, 24, 0, 1, 0, 0, 1, 0, 0, 0});
     assert_int_equal(calls('s'), 5 + 1 + 1100 + 1);
 }
 

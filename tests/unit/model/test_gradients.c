@@ -57,9 +57,10 @@ static void ref_rope(double *x, int pos, int dim, double theta)
 }
 
 static void ref_heads(const Model *m, const double *p, int layer, const char *which,
-                      const double *x, double *out, int heads, int pos)
+                      const double *x, double *out, int pos)
 {
     const ModelConfig *c = &m->c;
+    const int heads = which[0] == 'q' ? c->heads : c->kv_heads;
     char weight[64], bias[64], norm[64];
     snprintf(weight, sizeof weight, "self_attn.%s_proj.weight", which);
     snprintf(bias, sizeof bias, "self_attn.%s_proj.bias", which);
@@ -103,9 +104,9 @@ static void ref_layer(const Model *m, const double *p, int layer, double (*x)[64
     for (int t = 0; t < len; t++) {
         ref_norm(n, x[t], layer_view(m, p, layer, "input_layernorm.weight"), c->hidden,
                  (double)c->norm_eps);
-        ref_heads(m, p, layer, "q", n, q, c->heads, t);
-        ref_heads(m, p, layer, "k", n, k[t], c->kv_heads, t);
-        ref_heads(m, p, layer, "v", n, v[t], c->kv_heads, t);
+        ref_heads(m, p, layer, "q", n, q, t);
+        ref_heads(m, p, layer, "k", n, k[t], t);
+        ref_heads(m, p, layer, "v", n, v[t], t);
         ref_attend(c, q, k, v, t, att);
         ref_linear(out, layer_view(m, p, layer, "self_attn.o_proj.weight"), NULL, att, c->hidden,
                    c->heads * c->head_dim);

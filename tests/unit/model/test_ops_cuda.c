@@ -134,14 +134,14 @@ static void norm_on(const Ops *op, NormSize s, Num *y, const Num *x, const Num *
     (s.groups ? op->head_norm : op->rmsnorm)(y, &v);
 }
 
-static void norm_grad_on(const Ops *op, NormSize s, Num *dx, int add, float *dw, const Num *dy,
-                         const Num *x, const Num *w)
+/* heads: the rows have groups. */
+static void norm_grad_on(const Ops *op, int heads, Num *dx, int add, float *dw, const Num *dy,
+                         const Norm *v)
 {
-    Norm v = norm_of(s, x, w);
-    if (s.groups)
-        op->head_norm_grad(dx, dw, dy, &v);
+    if (heads)
+        op->head_norm_grad(dx, dw, dy, v);
     else
-        op->rmsnorm_grad(dx, add, dw, dy, &v);
+        op->rmsnorm_grad(dx, add, dw, dy, v);
 }
 
 static void one_norm(NormSize s, int in_place)
@@ -171,13 +171,14 @@ static void one_norm_grad(NormSize s, int add, int with_dw, int in_place)
     Array x = given("x", all, !s.groups, 2), w = given("w", (size_t)s.n, 0, 1),
           dy = given("dy", all, 0, 1), dw = given("dw", (size_t)s.n, 1, 1);
     Array dx = in_place ? dy : add ? given("dx", all, 0, 1) : blank("dx", all, 0);
+    const Norm here = norm_of(s, x.host, w.host), there = norm_of(s, x.gpu, w.gpu);
     void *bits = NULL;
     for (int again = 0; again < 2 && with_dw;
          /* Only dw could change with the order. */
          again++) {
         Array scrap = given("scrap", all, 0, 1);
         put(&dw);
-        norm_grad_on(gpu, s, scrap.gpu, 0, dw.gpu, dy.gpu, x.gpu, w.gpu);
+        norm_grad_on(gpu, s.groups, scrap.gpu, 0, dw.gpu, dy.gpu, &there);
         if (again)
             check_kept(&dw, bits);
         else
@@ -185,8 +186,8 @@ static void one_norm_grad(NormSize s, int add, int with_dw, int in_place)
         put(&dw);
         drop(&scrap);
     }
-    norm_grad_on(cpu, s, dx.host, add, with_dw ? dw.host : NULL, dy.host, x.host, w.host);
-    norm_grad_on(gpu, s, dx.gpu, add, with_dw ? dw.gpu : NULL, dy.gpu, x.gpu, w.gpu);
+    norm_grad_on(cpu, s.groups, dx.host, add, with_dw ? dw.host : NULL, dy.host, &here);
+    norm_grad_on(gpu, s.groups, dx.gpu, add, with_dw ? dw.gpu : NULL, dy.gpu, &there);
     check_rows(&dx, norm_row(s), (size_t)s.ld, few);
     check(&dw, (size_t)s.n, with_dw ? 1e-3 : 0);
     if (!in_place) drop(&dx);

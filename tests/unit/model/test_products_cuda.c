@@ -77,8 +77,18 @@ static void round_first(Gemm *g)
     g->bias = NULL;
 }
 
-static void one_gemm(Size s, int ta, int tb, int wide, int bias, float alpha, float beta, int apart)
+typedef struct {
+    Size s;
+    int ta, tb, wide, bias; /* ta, tb: transposed */
+    float alpha, beta;
+    int apart; /* c is not d */
+} GemmCase;
+
+static void one_gemm(GemmCase x)
 {
+    const Size s = x.s;
+    const int ta = x.ta, tb = x.tb, wide = x.wide, bias = x.bias, apart = x.apart;
+    const float alpha = x.alpha, beta = x.beta;
     int lda = (ta ? s.m : s.k) + s.pad, ldb = (tb ? s.k : s.n) + s.pad, ldd = s.n + s.pad;
     begin("gemm %d x %d x %d%s%s%s%s, alpha %g, beta %g%s, rows +%d, shifted by %d", s.m, s.n, s.k,
           ta ? " a'" : "", tb ? " b'" : "", wide ? " fp32" : "", bias ? " bias" : "", (double)alpha,
@@ -125,14 +135,14 @@ static void test_gemm(void)
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int t = 0; t < 4; t++) {
-            one_gemm(sizes[i], t & 1, t >> 1, 0, 0, 1, 0, 0);
-            one_gemm(sizes[i], t & 1, t >> 1, 1, 0, 1, 1, 0);
-            if (i % 3 == 0) one_gemm(sizes[i], t & 1, t >> 1, 0, 1, 1, 0, 0);
-            if (i % 3 == 1) one_gemm(sizes[i], t & 1, t >> 1, 0, 0, 2.5f, 1, 1);
-            if (i % 3 == 2) one_gemm(sizes[i], t & 1, t >> 1, 1, 1, 0.5f, 0, 0);
+            one_gemm((GemmCase){sizes[i], t & 1, t >> 1, 0, 0, 1, 0, 0});
+            one_gemm((GemmCase){sizes[i], t & 1, t >> 1, 1, 0, 1, 1, 0});
+            if (i % 3 == 0) one_gemm((GemmCase){sizes[i], t & 1, t >> 1, 0, 1, 1, 0, 0});
+            if (i % 3 == 1) one_gemm((GemmCase){sizes[i], t & 1, t >> 1, 0, 0, 2.5f, 1, 1});
+            if (i % 3 == 2) one_gemm((GemmCase){sizes[i], t & 1, t >> 1, 1, 1, 0.5f, 0, 0});
         }
-    one_gemm((Size){70, 48, 100, 0, 0}, 0, 1, 0, 1, 1, 0.5f, 1);
-    one_gemm((Size){70, 48, 100, 4, 0}, 0, 1, 1, 1, 1, 0.5f, 1);
+    one_gemm((GemmCase){{70, 48, 100, 0, 0}, 0, 1, 0, 1, 1, 0.5f, 1});
+    one_gemm((GemmCase){{70, 48, 100, 4, 0}, 0, 1, 1, 1, 1, 0.5f, 1});
 }
 
 int main(void)

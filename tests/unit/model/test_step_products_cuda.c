@@ -26,14 +26,17 @@ static void *halves(size_t n, double size)
 }
 
 /* x w^T of `rows` rows by the full pass; fp32 if wide. */
-static void full(void *d, const void *x, const void *w, int rows, int n, int k, float alpha,
-                 int wide)
+typedef struct {
+    int rows, n, k;
+} Sides;
+
+static void full(void *d, const void *x, const void *w, Sides s, float alpha, int wide)
 {
-    Gemm g = {.a = matrix(x, rows, k),
-              .b = transposed(matrix(w, n, k)),
+    Gemm g = {.a = matrix(x, s.rows, s.k),
+              .b = transposed(matrix(w, s.n, s.k)),
               .alpha = alpha,
               .d = d,
-              .ldd = n,
+              .ldd = s.n,
               .wide = wide,
               .ordered = 1};
     gpu->gemm(&g);
@@ -63,8 +66,8 @@ static void sums(Shape s)
          *up = halves(n * r, 0.1);
     float *out = gpu->alloc(2 * plane * 4), *main = gpu->alloc(plane * 4),
           *adapter = gpu->alloc(plane * 4);
-    full(main, x, w, MANY, s.n, s.k, 1, 1);
-    if (r) full(adapter, low, up, MANY, s.n, s.r, 1, 1);
+    full(main, x, w, (Sides){MANY, s.n, s.k}, 1, 1);
+    if (r) full(adapter, low, up, (Sides){MANY, s.n, s.r}, 1, 1);
     for (int c = 0; c < COUNTS; c++) {
         size_t some = (size_t)counts[c] * n;
         Product p = {.sums = out,
@@ -95,7 +98,7 @@ static void gated(Shape s)
     void *x = halves(MANY * k, 1), *w = halves(2 * n * k, 0.1),
          *both = gpu->alloc(MANY * 2 * n * 2);
     void *want = gpu->alloc(MANY * n * 2), *out = gpu->alloc(MANY * n * 2);
-    full(both, x, w, MANY, 2 * s.n, s.k, 1, 0);
+    full(both, x, w, (Sides){MANY, 2 * s.n, s.k}, 1, 0);
     gpu->swiglu(want, both, MANY, s.n);
     for (int c = 0; c < COUNTS; c++) {
         Product p = {.out = out, .x = x, .w = w, .rows = counts[c], .n = s.n, .k = s.k, .gated = 1};
@@ -145,10 +148,10 @@ static void overlapping(Shape s)
     cuda_overlap(0);
     for (int t = 0; t < TIMES; t++) {
         int rows = counts[(t + 1) * 3 % COUNTS];
-        full(want_x, first[t], wide, rows, s.k, BEFORE, 1, 0);
-        full(want_low, want_x, a, rows, s.r, s.k, 0.5f, 0);
-        full(want, want_low, up, rows, s.n, s.r, 1, 1);
-        full(want + (size_t)rows * n, want_x, w, rows, s.n, s.k, 1, 1);
+        full(want_x, first[t], wide, (Sides){rows, s.k, BEFORE}, 1, 0);
+        full(want_low, want_x, a, (Sides){rows, s.r, s.k}, 0.5f, 0);
+        full(want, want_low, up, (Sides){rows, s.n, s.r}, 1, 1);
+        full(want + (size_t)rows * n, want_x, w, (Sides){rows, s.n, s.k}, 1, 1);
         same("both planes", rows, out[t], want, 2 * (size_t)rows * n, 4);
     }
     void *all[] = {wide, w, a, up, x, low, want_x, want_low, want};

@@ -105,17 +105,23 @@ static void load_run(Report *r)
     load_some(r, 0);
 }
 
-static void row_is(const TableRow *w, int tasks, long attempted, long succeeded, int faster,
-                   double mean, double geomean, double median, double p25)
+typedef struct {
+    int tasks;
+    long attempted, succeeded;
+    int faster;
+    double mean, geomean, median, p25;
+} RowFigures;
+
+static void row_is(const TableRow *w, RowFigures is)
 {
-    assert_int_equal(w->tasks, tasks);
-    assert_int_equal(w->attempted, attempted);
-    assert_int_equal(w->succeeded, succeeded);
-    assert_int_equal(w->faster, faster);
-    near(w->mean, mean);
-    near(w->geomean, geomean);
-    near(w->median, median);
-    near(w->p25, p25);
+    assert_int_equal(w->tasks, is.tasks);
+    assert_int_equal(w->attempted, is.attempted);
+    assert_int_equal(w->succeeded, is.succeeded);
+    assert_int_equal(w->faster, is.faster);
+    near(w->mean, is.mean);
+    near(w->geomean, is.geomean);
+    near(w->median, is.median);
+    near(w->p25, is.p25);
 }
 
 static void table_of_a_run(void **state)
@@ -127,14 +133,15 @@ static void table_of_a_run(void **state)
     load_run(&r);
     table_rows(&r, w);
     assert_string_equal(w[3].stage, "sft");
-    row_is(&w[3], 2, 4, 2, 1, 1.5, sqrt(2), 1.5,
-           1.25); /* train: 2 and 1 (0.7 is not better); diag_matmul is left out */
-    row_is(&w[4], 1, 2, 2, 1, 3, 3, 3, 3);         /* heldout */
-    row_is(&w[5], 3, 6, 4, 2, 2, cbrt(6), 2, 1.5); /* all: 1, 2, 3 */
-    row_is(&w[10], 1, 1, 0, 0, 1, 1, 1, 1);        /* crl, heldout: nothing was correct */
-    row_is(&w[12], 2, 11, 8, 2, 2.6, sqrt(4.8), 2.6,
-           1.9); /* best, train: 4 of round 1, 1.2 of selfsup */
-    row_is(&w[13], 1, 4, 2, 1, 3, 3, 3, 3);
+    row_is(&w[3],
+           (RowFigures){2, 4, 2, 1, 1.5, sqrt(2), 1.5,
+                        1.25}); /* train: 2 and 1 (0.7 is not better); diag_matmul is left out */
+    row_is(&w[4], (RowFigures){1, 2, 2, 1, 3, 3, 3, 3});         /* heldout */
+    row_is(&w[5], (RowFigures){3, 6, 4, 2, 2, cbrt(6), 2, 1.5}); /* all: 1, 2, 3 */
+    row_is(&w[10], (RowFigures){1, 1, 0, 0, 1, 1, 1, 1}); /* crl, heldout: nothing was correct */
+    row_is(&w[12], (RowFigures){2, 11, 8, 2, 2.6, sqrt(4.8), 2.6,
+                                1.9}); /* best, train: 4 of round 1, 1.2 of selfsup */
+    row_is(&w[13], (RowFigures){1, 4, 2, 1, 3, 3, 3, 3});
     buffer_init(&tsv, 1 << 16);
     table_tsv(w, &tsv);
     assert_non_null(strstr(
@@ -199,9 +206,10 @@ static void judged_again(void **state)
     Error err = {0};
     load_some(&r, 3);
     table_rows(&r, w);
-    row_is(&w[3], 2, 4, 2, 1, 1.45, sqrt(1.9), 1.45, 1.225); /* sft, train: 1.9 after 2 */
-    row_is(&w[4], 1, 2, 2, 0, 1, 1, 1, 1);                   /* heldout: nothing after 3 */
-    row_is(&w[12], 2, 11, 8, 2, 1.55, sqrt(1.9 * 1.2), 1.55, 1.375);
+    row_is(&w[3],
+           (RowFigures){2, 4, 2, 1, 1.45, sqrt(1.9), 1.45, 1.225}); /* sft, train: 1.9 after 2 */
+    row_is(&w[4], (RowFigures){1, 2, 2, 0, 1, 1, 1, 1});            /* heldout: nothing after 3 */
+    row_is(&w[12], (RowFigures){2, 11, 8, 2, 1.55, sqrt(1.9 * 1.2), 1.55, 1.375});
     near(r.task[2].score, 1.9);
     near(r.task[2].time_us, 12 / 1.9);
     near(r.task[3].stage[REPORT_SELFSUP].best, 1.2);

@@ -67,8 +67,13 @@ static float tf32(float x)
     return x;
 }
 
-static void layer(float *weights, const double *x, const float *running, const float *rounded,
-                  double *y, float *running_y, float *rounded_y, int relu)
+/* The same values exactly, by running sums in float32, and with rounded factors. */
+typedef struct {
+    double *exact;
+    float *running, *rounded;
+} Values;
+
+static void layer(const float *weights, const Values *x, const Values *y, int relu)
 {
     for (int r = 0; r < ROWS; r++)
         for (int o = 0; o < WIDTH; o++) {
@@ -76,14 +81,14 @@ static void layer(float *weights, const double *x, const float *running, const f
             double exact = 0, coarse = 0;
             float sum = 0;
             for (int i = 0; i < WIDTH; i++) {
-                exact += (double)w[i] * x[r * WIDTH + i];
-                coarse += (double)tf32(w[i]) * (double)tf32(rounded[r * WIDTH + i]);
-                sum = fmaf(w[i], running[r * WIDTH + i], sum);
+                exact += (double)w[i] * x->exact[r * WIDTH + i];
+                coarse += (double)tf32(w[i]) * (double)tf32(x->rounded[r * WIDTH + i]);
+                sum = fmaf(w[i], x->running[r * WIDTH + i], sum);
             }
             int at = r * WIDTH + o;
-            y[at] = relu ? fmax(exact, 0) : exact;
-            running_y[at] = relu ? fmaxf(sum, 0) : sum;
-            rounded_y[at] = (float)(relu ? fmax(coarse, 0) : coarse);
+            y->exact[at] = relu ? fmax(exact, 0) : exact;
+            y->running[at] = relu ? fmaxf(sum, 0) : sum;
+            y->rounded[at] = (float)(relu ? fmax(coarse, 0) : coarse);
         }
 }
 
@@ -92,27 +97,28 @@ static void errors(double *running, double *rounded)
 {
     enum { N = ROWS * WIDTH };
     Random r;
-    double *x[2];
-    float *run[2], *coarse[2], *w = memory_array((size_t)WIDTH * WIDTH, sizeof *w);
+    Values x[2];
+    float *w = memory_array((size_t)WIDTH * WIDTH, sizeof *w);
     random_init(&r, 3, 0);
     for (int k = 0; k < 2; k++) {
-        x[k] = memory_array(N, sizeof(double));
-        run[k] = memory_array(N, sizeof(float));
-        coarse[k] = memory_array(N, sizeof(float));
+        x[k].exact = memory_array(N, sizeof(double));
+        x[k].running = memory_array(N, sizeof(float));
+        x[k].rounded = memory_array(N, sizeof(float));
     }
     for (int i = 0; i < N; i++)
-        x[0][i] = (double)(run[0][i] = coarse[0][i] = (float)random_normal(&r));
+        x[0].exact[i] = (double)(x[0].running[i] = x[0].rounded[i] = (float)random_normal(&r));
     for (int l = 0; l < LAYERS; l++) {
         int from = l % 2, to = !from;
         for (int i = 0; i < WIDTH * WIDTH; i++) w[i] = (float)random_normal(&r);
-        layer(w, x[from], run[from], coarse[from], x[to], run[to], coarse[to], l < LAYERS - 1);
+        layer(w, &x[from], &x[to], l < LAYERS - 1);
     }
     *running = *rounded = 0;
+    const Values *last = &x[LAYERS % 2];
     for (int i = 0; i < N; i++) {
-        *running = fmax(*running, fabs((double)run[LAYERS % 2][i] - x[LAYERS % 2][i]));
-        *rounded = fmax(*rounded, fabs((double)coarse[LAYERS % 2][i] - x[LAYERS % 2][i]));
+        *running = fmax(*running, fabs((double)last->running[i] - last->exact[i]));
+        *rounded = fmax(*rounded, fabs((double)last->rounded[i] - last->exact[i]));
     }
-    for (int k = 0; k < 2; k++) free(x[k]), free(run[k]), free(coarse[k]);
+    for (int k = 0; k < 2; k++) free(x[k].exact), free(x[k].running), free(x[k].rounded);
     free(w);
 }
 

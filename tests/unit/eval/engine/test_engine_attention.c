@@ -128,12 +128,20 @@ static void work_release(Work *w)
     free(w->want_out), free(w->want_lse), free(w->want_dqkv);
 }
 
-/* Check vectors of dim numbers, `of` per row from column `from` on. The error of each is within
+/* Vectors of dim numbers, `of` a row from column `from` on. */
+typedef struct {
+    size_t rows, ld;
+    int from, of, dim;
+} Vectors;
+
+/* Check vectors. The error of each is within
  * `tolerance` of its length, or of the mean length if it is shorter. The error of all is within
  * half of the tolerance, and their cosine above 0.9998. */
-static void close_vectors(const char *what, const float *got, const double *want, size_t rows,
-                          size_t ld, int from, int of, int dim, double tolerance)
+static void close_vectors(const char *what, const float *got, const double *want, Vectors v,
+                          double tolerance)
 {
+    const size_t rows = v.rows, ld = v.ld;
+    const int from = v.from, of = v.of, dim = v.dim;
     double length = 0, error = 0, inner = 0, own = 0;
     for (size_t r = 0; r < rows; r++)
         for (int i = from; i < from + of * dim; i++) {
@@ -143,17 +151,17 @@ static void close_vectors(const char *what, const float *got, const double *want
         }
     double mean = sqrt(length / (double)(rows * (size_t)of)), worst = 0;
     for (size_t r = 0; r < rows; r++)
-        for (int v = 0; v < of; v++) {
+        for (int h = 0; h < of; h++) {
             double e = 0, l = 0;
             for (int i = 0; i < dim; i++) {
-                size_t at = r * ld + (size_t)(from + v * dim + i);
+                size_t at = r * ld + (size_t)(from + h * dim + i);
                 e += ((double)got[at] - want[at]) * ((double)got[at] - want[at]);
                 l += want[at] * want[at];
             }
             e = sqrt(e) / fmax(sqrt(l), mean);
             if (e > worst) worst = e;
             if (e > tolerance)
-                fail_msg("%s: row %zu, head %d is off by %.3g of its length", what, r, v, e);
+                fail_msg("%s: row %zu, head %d is off by %.3g of its length", what, r, h, e);
         }
     print_message("# %s: vectors within %.2e, all within %.2e\n", what, worst,
                   sqrt(error / length));
@@ -178,7 +186,7 @@ static void run(const Case *c)
     engine_floats(out, w.out, w.rows * w.wide);
     engine_get(lse, w.lse, w.rows * (size_t)s.heads * sizeof *lse);
     expect_forward(&w, s);
-    close_vectors("out", w.out, w.want_out, w.rows, w.wide, 0, s.heads, s.dim, 8e-3);
+    close_vectors("out", w.out, w.want_out, (Vectors){w.rows, w.wide, 0, s.heads, s.dim}, 8e-3);
     for (size_t i = 0; i < w.rows * (size_t)s.heads; i++)
         if (!(fabs((double)w.lse[i] - w.want_lse[i]) <
               2.5e-5 + 2e-6 * fabs(w.want_lse[i]))) /* scores are within 2^-15 ln 2 */
@@ -189,11 +197,12 @@ static void run(const Case *c)
         cuda_attention_grad(dqkv, dout, &(Attended){qkv, out, lse}, &w.view, s);
         engine_floats(dqkv, w.dqkv, w.rows * w.row);
         expect_backward(&w, s);
-        close_vectors("dq", w.dqkv, w.want_dqkv, w.rows, w.row, 0, s.heads, s.dim, 1e-2);
-        close_vectors("dk", w.dqkv, w.want_dqkv, w.rows, w.row, s.heads * s.dim, s.kv_heads, s.dim,
+        close_vectors("dq", w.dqkv, w.want_dqkv, (Vectors){w.rows, w.row, 0, s.heads, s.dim}, 1e-2);
+        close_vectors("dk", w.dqkv, w.want_dqkv,
+                      (Vectors){w.rows, w.row, s.heads * s.dim, s.kv_heads, s.dim}, 1e-2);
+        close_vectors("dv", w.dqkv, w.want_dqkv,
+                      (Vectors){w.rows, w.row, (s.heads + s.kv_heads) * s.dim, s.kv_heads, s.dim},
                       1e-2);
-        close_vectors("dv", w.dqkv, w.want_dqkv, w.rows, w.row, (s.heads + s.kv_heads) * s.dim,
-                      s.kv_heads, s.dim, 1e-2);
     }
     engine.state.sms = sms;
     work_release(&w);
