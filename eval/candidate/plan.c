@@ -27,44 +27,45 @@ typedef struct {
 static const struct {
     const char *name;
     size_t size;
+    TensorMapType map; /* of a tensor map over a buffer of it */
 } types[] = {
-    {"float", 4},
-    {"double", 8},
-    {"int", 4},
-    {"unsigned", 4},
-    {"unsigned int", 4},
-    {"long long", 8},
-    {"unsigned long long", 8},
-    {"half", 2},
-    {"__half", 2},
-    {"__nv_bfloat16", 2},
-    {"char", 1},
-    {"signed char", 1},
-    {"unsigned char", 1},
-    {"short", 2},
-    {"unsigned short", 2},
-    {"bool", 1},
-    {"int8_t", 1},
-    {"uint8_t", 1},
-    {"int16_t", 2},
-    {"uint16_t", 2},
-    {"int32_t", 4},
-    {"uint32_t", 4},
-    {"int64_t", 8},
-    {"uint64_t", 8},
-    {"size_t", 8},
-    {"float2", 8},
-    {"float4", 16},
-    {"double2", 16},
-    {"int2", 8},
-    {"int4", 16},
-    {"uint2", 8},
-    {"uint4", 16},
-    {"half2", 4},
-    {"__half2", 4},
-    {"__nv_bfloat162", 4},
-    {"__nv_fp8_e4m3", 1},
-    {"__nv_fp8_e5m2", 1},
+    {"float", 4, TENSOR_MAP_F32},
+    {"double", 8, TENSOR_MAP_F64},
+    {"int", 4, TENSOR_MAP_I32},
+    {"unsigned", 4, TENSOR_MAP_U32},
+    {"unsigned int", 4, TENSOR_MAP_U32},
+    {"long long", 8, TENSOR_MAP_I64},
+    {"unsigned long long", 8, TENSOR_MAP_U64},
+    {"half", 2, TENSOR_MAP_F16},
+    {"__half", 2, TENSOR_MAP_F16},
+    {"__nv_bfloat16", 2, TENSOR_MAP_BF16},
+    {"char", 1, TENSOR_MAP_U8},
+    {"signed char", 1, TENSOR_MAP_U8},
+    {"unsigned char", 1, TENSOR_MAP_U8},
+    {"short", 2, TENSOR_MAP_U16},
+    {"unsigned short", 2, TENSOR_MAP_U16},
+    {"bool", 1, TENSOR_MAP_U8},
+    {"int8_t", 1, TENSOR_MAP_U8},
+    {"uint8_t", 1, TENSOR_MAP_U8},
+    {"int16_t", 2, TENSOR_MAP_U16},
+    {"uint16_t", 2, TENSOR_MAP_U16},
+    {"int32_t", 4, TENSOR_MAP_I32},
+    {"uint32_t", 4, TENSOR_MAP_U32},
+    {"int64_t", 8, TENSOR_MAP_I64},
+    {"uint64_t", 8, TENSOR_MAP_U64},
+    {"size_t", 8, TENSOR_MAP_U64},
+    {"float2", 8, TENSOR_MAP_NONE},
+    {"float4", 16, TENSOR_MAP_NONE},
+    {"double2", 16, TENSOR_MAP_NONE},
+    {"int2", 8, TENSOR_MAP_NONE},
+    {"int4", 16, TENSOR_MAP_NONE},
+    {"uint2", 8, TENSOR_MAP_NONE},
+    {"uint4", 16, TENSOR_MAP_NONE},
+    {"half2", 4, TENSOR_MAP_NONE},
+    {"__half2", 4, TENSOR_MAP_NONE},
+    {"__nv_bfloat162", 4, TENSOR_MAP_NONE},
+    {"__nv_fp8_e4m3", 1, TENSOR_MAP_U8},
+    {"__nv_fp8_e5m2", 1, TENSOR_MAP_U8},
 };
 
 __attribute__((format(printf, 2, 3))) static int fail(Parser *ps, const char *fmt, ...)
@@ -139,6 +140,19 @@ int plan_text_pointer(PlanText text, PlanText *name, PlanText *offset)
     return offset->len > 0;
 }
 
+const PlanMap *plan_map(const Plan *p, PlanText name)
+{
+    for (int i = 0; i < p->n_maps; i++)
+        if (plan_text_is(name, p->maps[i].name)) return &p->maps[i];
+    return NULL;
+}
+
+int plan_argument(const Plan *p, PlanText text, PlanText *name, PlanText *offset)
+{
+    const PlanMap *map = plan_map(p, trim(text));
+    return plan_text_pointer(map ? map->of : text, name, offset);
+}
+
 int plan_text_float(PlanText text, double *value)
 {
     char buf[64], *end;
@@ -166,9 +180,11 @@ int plan_text_float(PlanText text, double *value)
     return 1;
 }
 
-/* Find the type that the text names. out: its spelling with blanks folded. -1: no such type. */
-static int parse_type(PlanText t, char *out, size_t out_size, size_t *size)
+/* Find the type that the text names, its spelling with blanks folded. -1: no such type. */
+static int parse_type(PlanText t, PlanBuffer *b)
 {
+    char *out = b->type;
+    size_t out_size = sizeof b->type;
     size_t n = 0;
     for (size_t i = 0; i < t.len; i++) {
         int blank = isspace((unsigned char)t.p[i]);
@@ -179,7 +195,8 @@ static int parse_type(PlanText t, char *out, size_t out_size, size_t *size)
     out[n] = 0;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (strcmp(types[i].name, out)) continue;
-        *size = types[i].size;
+        b->type_size = types[i].size;
+        b->map_type = types[i].map;
         return 0;
     }
     return -1;
@@ -216,7 +233,7 @@ static int parse_buffer(Parser *ps, PlanText t)
     PlanText name = {head.p + start, head.len - start}, type = trim((PlanText){head.p, start});
     if (!name_length(name) || !type.len)
         return fail(ps, "expected a type and a name before '[', found '%.*s'", shown(head), head.p);
-    if (parse_type(type, b.type, sizeof b.type, &b.type_size))
+    if (parse_type(type, &b))
         return fail(
             ps,
             "unknown buffer type '%.*s'; known are float, double, int, unsigned, long long, half, "
@@ -233,6 +250,96 @@ static int parse_buffer(Parser *ps, PlanText t)
     p->buffers[p->n_buffers++] = b;
     return 0;
 }
+
+/* ---- maps ---- */
+
+/* "[rows, cols]". Every list of a map has an entry for each dimension. */
+static int parse_list(Parser *ps, PlanText t, const char *key, PlanMap *m, PlanText *out)
+{
+    int n = 0, empty = 0, is_list = t.len >= 2 && t.p[0] == '[' && t.p[t.len - 1] == ']';
+    if (is_list) n = split((PlanText){t.p + 1, t.len - 2}, out, TENSOR_MAP_RANK);
+    for (int i = 0; i < n; i++) empty |= !out[i].len;
+    if (n < 1 || empty)
+        return fail(ps, "expected %s=[...] with one to %d expressions, found '%s=%.*s'", key,
+                    TENSOR_MAP_RANK, key, shown(t), t.p);
+    if (m->rank && n != m->rank)
+        return fail(ps, "%s=%.*s has %d entries, the list before it %d", key, shown(t), t.p, n,
+                    m->rank);
+    m->rank = n;
+    return 0;
+}
+
+static int parse_swizzle(Parser *ps, PlanText t, PlanMap *m)
+{
+    static const struct {
+        const char *text;
+        int bytes;
+    } known[] = {{"0", 0}, {"32", 32}, {"64", 64}, {"128", 128}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (!plan_text_is(t, known[i].text)) continue;
+        m->swizzle = known[i].bytes;
+        return 0;
+    }
+    return fail(ps, "expected swizzle=0, 32, 64 or 128, found 'swizzle=%.*s'", shown(t), t.p);
+}
+
+static int parse_map_option(Parser *ps, PlanText t, PlanMap *m)
+{
+    size_t n = name_length(t);
+    PlanText rest = skip(t, n), value = rest.len ? skip(rest, 1) : rest;
+    if (!n || !rest.len || rest.p[0] != '=')
+        return fail(ps, "expected box=, size=, stride= or swizzle= behind the tensor, found '%.*s'",
+                    shown(t), t.p);
+    if (word_is(t.p, n, "box")) return parse_list(ps, value, "box", m, m->box);
+    if (word_is(t.p, n, "size")) return parse_list(ps, value, "size", m, m->size);
+    if (word_is(t.p, n, "stride")) return parse_list(ps, value, "stride", m, m->stride);
+    if (word_is(t.p, n, "swizzle")) return parse_swizzle(ps, value, m);
+    return fail(ps, "expected box, size, stride or swizzle, found '%.*s'", (int)n, t.p);
+}
+
+/* tensor(x, box=[...], ...) */
+static int parse_tensor(Parser *ps, PlanText t, PlanMap *m)
+{
+    PlanText parts[8], name, offset;
+    size_t word = name_length(t);
+    PlanText args = skip(t, word);
+    if (!word_is(t.p, word, "tensor") || args.len < 2 || args.p[0] != '(' ||
+        args.p[args.len - 1] != ')')
+        return fail(ps, "expected 'map name = tensor(x, box=[...])', found '%.*s'", shown(t), t.p);
+    int n = split((PlanText){args.p + 1, args.len - 2}, parts, 8);
+    if (n < 1 || !plan_text_pointer(parts[0], &name, &offset))
+        return fail(ps, "expected a tensor or a buffer, as in tensor(x, box=[64, 64]), found '%.*s'",
+                    shown(t), t.p);
+    m->of = parts[0];
+    for (int i = 1; i < n; i++)
+        if (parse_map_option(ps, parts[i], m)) return -1;
+    if (!m->box[0].len)
+        return fail(ps, "the map needs a box, such as box=[64, 64]: what one copy moves");
+    if (m->stride[0].len && !m->size[0].len)
+        return fail(ps, "a map with strides needs the sizes, as in size=[rows, cols]");
+    return 0;
+}
+
+static int parse_map(Parser *ps, PlanText t)
+{
+    Plan *p = ps->plan;
+    size_t n = name_length(t);
+    PlanMap m = {.line = ps->line};
+    PlanText name = {t.p, n}, rest = skip(t, n);
+    if (t.p[t.len - 1] == ';') rest = trim((PlanText){rest.p, rest.len - 1});
+    if (!n || !rest.len || rest.p[0] != '=')
+        return fail(ps, "expected 'map name = tensor(x, box=[...])', found 'map %.*s'", shown(t),
+                    t.p);
+    if (p->n_maps == PLAN_MAX_MAPS) return fail(ps, "more than %d maps", PLAN_MAX_MAPS);
+    if (copy_name(ps, name, m.name, "map") || parse_tensor(ps, skip(rest, 1), &m)) return -1;
+    if (plan_map(p, name))
+        return fail(ps, "map %s is already declared on line %d", m.name, plan_map(p, name)->line);
+    p->maps = memory_grow(p->maps, (size_t)p->n_maps + 1, sizeof m);
+    p->maps[p->n_maps++] = m;
+    return 0;
+}
+
+/* ---- launches ---- */
 
 /* Parse an expression or dim3(x[, y[, z]]) into 1 to 3 texts. */
 static int parse_dim(Parser *ps, PlanText t, const char *what, PlanText dims[3], int *n)
@@ -521,11 +628,12 @@ static int parse_directive(Parser *ps, PlanText t)
                     ps->loop.loop_line, shown(t), t.p);
     if (word_is(t.p, n, "op") && rest.len) return parse_op(ps, rest);
     if (word_is(t.p, n, "buffer") && rest.len) return parse_buffer(ps, rest);
+    if (word_is(t.p, n, "map") && rest.len) return parse_map(ps, rest);
     if (word_is(t.p, n, "for")) return parse_for(ps, rest);
     if (word_is(t.p, n, "when")) return parse_when(ps, rest);
     if (word_is(t.p, n, "otherwise")) return parse_otherwise(ps, rest);
     if (word_is(t.p, n, "end")) return parse_end(ps, rest);
-    return fail(ps, "expected buffer, launch, op, for or when after //@, found '%.*s'", shown(t),
+    return fail(ps, "expected buffer, map, launch, op, for or when after //@, found '%.*s'", shown(t),
                 t.p);
 }
 
@@ -578,6 +686,7 @@ void plan_release(Plan *p)
     for (int i = 0; i < p->n_steps; i++) free(p->steps[i].op);
     for (int i = 0; i < p->n_branches; i++) free(p->branches[i].taken);
     free(p->buffers);
+    free(p->maps);
     free(p->steps);
     free(p->branches);
     free(p->kernels);

@@ -2,6 +2,7 @@
  * over the task's names; eval/candidate/resolve.h evaluates them for a workload.
  *
  *   //@ buffer TYPE name[expr]
+ *   //@ map name = tensor(x, box=[...], size=[...], stride=[...], swizzle=128)   (a tensor map of x for TMA)
  *   //@ launch [cooperative] kernel<<<grid, block[, shared]>>>(arg, ...)
  *   //@ for var in from..to      (repeats the launch on the next //@ line; `to` is excluded)
  *   //@ when expr                (the lines behind it, up to the next when, otherwise or end, run where
@@ -11,8 +12,9 @@
  *   //@ library name(arg, ...)   (a call in library_signatures.h; only in plans of baselines)
  *
  * grid and block are an integer expression or dim3(x[, y[, z]]). An argument is a tensor or buffer
- * (`x`, or `x + expr` to start at an element), an integer expression over the axes and the for
- * variable, or a float literal. Each directive stands alone on one line. */
+ * (`x`, or `x + expr` to start at an element), a map, an integer expression over the axes and the for
+ * variable, or a float literal. The lists of a map hold integer expressions over the axes, the last of each
+ * for the dimension whose elements are adjacent. Each directive stands alone on one line. */
 #ifndef EVAL_CANDIDATE_PLAN_H
 #define EVAL_CANDIDATE_PLAN_H
 
@@ -21,10 +23,12 @@
 
 #include "base/words.h"
 #include "eval/device/fault.h"
+#include "eval/device/tensor_map.h"
 #include "tasks/graph/op_line.h"
 
 enum {
     PLAN_MAX_BUFFERS = 256,
+    PLAN_MAX_MAPS = 64,
     PLAN_MAX_STEPS = 4096,    /* launch, op and library lines */
     PLAN_MAX_LAUNCHES = 4096, /* with every for unrolled */
     PLAN_MAX_BRANCHES = 64,
@@ -47,10 +51,22 @@ static inline int plan_text_is(PlanText t, const char *word)
 typedef struct {
     char type[24]; /* as written, blanks folded: "unsigned long long" */
     size_t type_size;
+    TensorMapType map_type;
     char name[PLAN_MAX_NAME];
     PlanText count;
     int line;
 } PlanBuffer;
+
+/* A tensor map. Its lists are in the plan's order, the outermost dimension first. */
+typedef struct {
+    char name[PLAN_MAX_NAME];
+    PlanText of; /* `x` or `x + expr` */
+    int rank;
+    PlanText box[TENSOR_MAP_RANK];
+    PlanText size[TENSOR_MAP_RANK], stride[TENSOR_MAP_RANK]; /* elements; len 0: x's own; row by row */
+    int swizzle;
+    int line;
+} PlanMap;
 
 /* A branch: the lines behind a when or an otherwise. */
 typedef struct {
@@ -82,6 +98,8 @@ typedef struct {
 typedef struct {
     PlanBuffer *buffers;
     int n_buffers;
+    PlanMap *maps;
+    int n_maps;
     PlanStep *steps;
     int n_steps, n_ops; /* n_ops: steps that are op lines */
     PlanBranch *branches;
@@ -107,6 +125,11 @@ const char **plan_kernel_names(const Plan *p);
 /* Split an argument into a name and the offset after '+': "x + rows*cols" gives x and "rows*cols".
  * Returns 1 when it has that form (offset->len is 0 for a name alone), else 0. */
 int plan_text_pointer(PlanText text, PlanText *name, PlanText *offset);
+
+/* The map of this name, or NULL. */
+const PlanMap *plan_map(const Plan *p, PlanText name);
+/* plan_text_pointer for an argument of a launch, where a map stands for what it maps. */
+int plan_argument(const Plan *p, PlanText text, PlanText *name, PlanText *offset);
 
 /* Returns 1 with the value of a float literal such as "1e-5f", "-0.5" or "INFINITY", else 0. */
 int plan_text_float(PlanText text, double *value);

@@ -300,7 +300,7 @@ static int walk_launch(Walk *k, const PlanStep *s)
 {
     for (int a = 0; a < s->n_args; a++) {
         PlanText name, offset;
-        if (!plan_text_pointer(s->args[a], &name, &offset)) continue;
+        if (!plan_argument(k->plan, s->args[a], &name, &offset)) continue;
         const PlanTensor *t = plan_ops_find(k->o, name);
         int n = (int)name.len;
         if (!t && given_later(k, name))

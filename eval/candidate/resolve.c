@@ -78,21 +78,45 @@ static int evaluate(Resolver *r, PlanText t, const char *what, int64_t *value)
     return fail(r, "%s: %s (numbers known here: %s)", what, inner.text, names);
 }
 
+/* A name of a plan's own must be no other one's. what: "buffer" */
+static int check_own_name(Resolver *r, const char *what, const char *own)
+{
+    const Task *t = r->p->task;
+    PlanText name = {own, strlen(own)};
+    if (find_tensor(t->inputs, t->n_inputs, name) >= 0 ||
+        find_tensor(t->outputs, t->n_outputs, name) >= 0)
+        return fail(r, "%s %s has the name of a tensor of the task", what, own);
+    for (int a = 0; a < t->n_axes; a++)
+        if (plan_text_is(name, t->axis_name[a]))
+            return fail(r, "%s %s has the name of an axis", what, own);
+    return 0;
+}
+
+static int check_own_names(Resolver *r)
+{
+    const Plan *plan = r->p->plan;
+    for (int i = 0; i < plan->n_buffers; i++) {
+        r->line = plan->buffers[i].line;
+        if (check_own_name(r, "buffer", plan->buffers[i].name)) return -1;
+    }
+    for (int i = 0; i < plan->n_maps; i++) {
+        const char *name = plan->maps[i].name;
+        r->line = plan->maps[i].line;
+        if (check_own_name(r, "map", name)) return -1;
+        if (find_buffer(plan, (PlanText){name, strlen(name)}) >= 0)
+            return fail(r, "map %s has the name of a buffer", name);
+    }
+    return 0;
+}
+
 static int check_names(const PlanContext *p, int *line, Error *err)
 {
     const Plan *plan = p->plan;
     Resolver r = {.p = p, .err = err};
     int passed[TASK_MAX_TENSORS] = {0};
-    for (int i = 0; i < plan->n_buffers; i++) {
-        PlanText name = {plan->buffers[i].name, strlen(plan->buffers[i].name)};
-        *line = r.line = plan->buffers[i].line;
-        if (find_tensor(p->task->inputs, p->task->n_inputs, name) >= 0 ||
-            find_tensor(p->task->outputs, p->task->n_outputs, name) >= 0)
-            return fail(&r, "buffer %s has the name of a tensor of the task",
-                        plan->buffers[i].name);
-        for (int a = 0; a < p->task->n_axes; a++)
-            if (plan_text_is(name, p->task->axis_name[a]))
-                return fail(&r, "buffer %s has the name of an axis", plan->buffers[i].name);
+    if (check_own_names(&r)) {
+        *line = r.line;
+        return -1;
     }
     for (int s = 0; s < plan->n_steps; s++) {
         const OpLine *op = plan->steps[s].op;
@@ -103,7 +127,7 @@ static int check_names(const PlanContext *p, int *line, Error *err)
         }
         for (int a = 0; a < plan->steps[s].n_args; a++) {
             PlanText name, offset;
-            if (!plan_text_pointer(plan->steps[s].args[a], &name, &offset)) continue;
+            if (!plan_argument(plan, plan->steps[s].args[a], &name, &offset)) continue;
             int i = find_tensor(p->task->outputs, p->task->n_outputs, name);
             if (i >= 0) passed[i] = 1;
         }
@@ -241,6 +265,9 @@ typedef struct {
     PlanText name;
     DevicePtr base;
     size_t bytes, element; /* of all, of one element */
+    TensorMapType map_type;
+    int rank;
+    int64_t shape[OP_MAX_RANK];
 } Memory;
 
 static void describe_parameter(const Argument *a, char *out, size_t size)
@@ -292,6 +319,9 @@ static int tensor_memory(Resolver *r, const TaskTensor *x, DevicePtr base, Memor
     out->base = base;
     out->element = dtype_size(x->dtype);
     out->bytes = n * out->element;
+    out->map_type = tensor_map_type(x->dtype);
+    out->rank = x->rank;
+    task_shape(r->p->task, r->w, x, out->shape, &inner);
     return 0;
 }
 
@@ -306,6 +336,9 @@ static int find_memory(Resolver *r, Memory *out)
         out->base = m->buffers ? m->buffers[i] : 0;
         out->bytes = r->buffer_bytes[i];
         out->element = r->p->plan->buffers[i].type_size;
+        out->map_type = r->p->plan->buffers[i].map_type;
+        out->rank = 1;
+        out->shape[0] = (int64_t)(out->bytes / out->element);
         return 1;
     }
     i = find_tensor(t->inputs, t->n_inputs, out->name);
@@ -318,7 +351,123 @@ static int find_memory(Resolver *r, Memory *out)
     out->element = dtype_size(x->dtype);
     out->base = storage_address(r, result->storage) + (DevicePtr)x->offset * out->element;
     out->bytes = (size_t)op_elements(x) * out->element;
+    out->map_type = tensor_map_type(x->dtype);
+    out->rank = x->rank;
+    memcpy(out->shape, x->size, sizeof *x->size * (size_t)x->rank);
     return 1;
+}
+
+/* ---- maps ---- */
+
+static int map_entry(Resolver *r, PlanText t, const char *key, int d, int64_t *value)
+{
+    char what[60];
+    snprintf(what, sizeof what, "entry %d of %s", d + 1, key);
+    return evaluate(r, t, what, value);
+}
+
+/* The sizes, the strides in elements, and the box, in the plan's order. Returns -1 with a mistake. */
+static int map_lists(Resolver *r, const PlanMap *map, const Memory *of, int64_t *size,
+                     int64_t *stride, int64_t *box)
+{
+    if (!map->size[0].len && of->rank != map->rank)
+        return fail(r, "%.*s has %d dimensions, the box %d; size=[...] says how to see it otherwise",
+                    (int)of->name.len, of->name.p, of->rank, map->rank);
+    for (int d = map->rank - 1; d >= 0; d--) {
+        size[d] = of->shape[d < of->rank ? d : 0];
+        if (map->size[0].len && map_entry(r, map->size[d], "size", d, &size[d])) return -1;
+        if (map_entry(r, map->box[d], "box", d, &box[d])) return -1;
+        int last = d == map->rank - 1;
+        if (!map->stride[0].len && last) stride[d] = 1;
+        if (!map->stride[0].len && !last &&
+            __builtin_mul_overflow(stride[d + 1], size[d + 1], &stride[d]))
+            return fail(r, "the sizes of map %s have no product of 64 bits", map->name);
+        if (map->stride[0].len && map_entry(r, map->stride[d], "stride", d, &stride[d])) return -1;
+        if (size[d] < 0 || box[d] < 0 || box[d] > UINT32_MAX || stride[d] < 0)
+            return fail(r, "dimension %d of map %s has size %lld, stride %lld and box %lld", d + 1,
+                        map->name, (long long)size[d], (long long)stride[d], (long long)box[d]);
+    }
+    if (stride[map->rank - 1] == 1) return 0;
+    return fail(r, "the last stride of map %s is %lld; TMA reads adjacent elements: expected 1",
+                map->name, (long long)stride[map->rank - 1]);
+}
+
+/* The last element that the map reaches must be one of the tensor. at: the element where the map begins. */
+static int map_within(Resolver *r, const PlanMap *map, const Memory *of, int64_t at,
+                      const int64_t *size, const int64_t *stride)
+{
+    int64_t last = at, step, n = (int64_t)(of->bytes / of->element);
+    int over = at < 0;
+    for (int d = 0; d < map->rank && !over; d++)
+        over = size[d] > 0 && (__builtin_mul_overflow(size[d] - 1, stride[d], &step) ||
+                               __builtin_add_overflow(last, step, &last));
+    if (!over && last < n) return 0;
+    return fail(r, "map %s reaches beyond %.*s, which has %lld elements: it starts at %lld and its "
+                   "last element is %lld",
+                map->name, (int)of->name.len, of->name.p, (long long)n, (long long)at,
+                over ? -1LL : (long long)last);
+}
+
+/* Fills in *out, with sizes and strides in the driver's order. */
+static int map_tensor(Resolver *r, const PlanMap *map, TensorMap *out)
+{
+    int64_t size[TENSOR_MAP_RANK], stride[TENSOR_MAP_RANK], box[TENSOR_MAP_RANK], at = 0;
+    PlanText offset;
+    Memory of = {0};
+    Error why;
+    if (!plan_text_pointer(map->of, &of.name, &offset)) return -1;
+    int found = find_memory(r, &of);
+    if (found < 0) return -1;
+    if (!found)
+        return fail(r, "map %s: '%.*s' is no tensor of the task and no buffer", map->name,
+                    (int)of.name.len, of.name.p);
+    if (of.map_type == TENSOR_MAP_NONE)
+        return fail(r, "map %s: elements of %zu bytes are vectors, which TMA does not have; declare "
+                       "the buffer by its scalar type",
+                    map->name, of.element);
+    if (offset.len && evaluate(r, offset, "the map's start", &at)) return -1;
+    if (map_lists(r, map, &of, size, stride, box) || map_within(r, map, &of, at, size, stride))
+        return -1;
+    *out = (TensorMap){.base = of.base + (DevicePtr)at * of.element,
+                       .type = (int16_t)of.map_type,
+                       .rank = (uint8_t)map->rank,
+                       .swizzle = (uint8_t)map->swizzle};
+    for (int i = 0; i < map->rank; i++) {
+        int d = map->rank - 1 - i;
+        out->size[i] = (uint64_t)size[d];
+        out->box[i] = (uint32_t)box[d];
+        if (i) out->stride[i - 1] = (uint64_t)stride[d] * of.element;
+    }
+    return tensor_map_check(out, &why) ? fail(r, "map %s: %s", map->name, why.text) : 0;
+}
+
+/* A map's own line has no variable of a for. */
+static int store_map(Resolver *r, const Argument *a, const PlanMap *map, DeviceLaunch *out)
+{
+    char is[80];
+    TensorMap m;
+    const PlanStep *step = r->step;
+    int line = r->line;
+    describe_parameter(a, is, sizeof is);
+    if ((a->kind && a->kind != 'b') || a->param.size != TENSOR_MAP_BYTES)
+        return fail(r, "%s is the tensor map %s, but the kernel's parameter is %s; expected const "
+                       "__grid_constant__ CUtensorMap",
+                    a->what, map->name, is);
+    if (a->param.offset % TENSOR_MAP_ALIGN)
+        return fail(r, "%s is the tensor map %s, but the kernel's parameter is not aligned to %d "
+                       "bytes; the CUtensorMap of <cuda.h> is",
+                    a->what, map->name, TENSOR_MAP_ALIGN);
+    if (out->n_maps == DEVICE_MAX_MAPS)
+        return fail(r, "more than %d maps in a launch", DEVICE_MAX_MAPS);
+    r->step = NULL;
+    r->line = map->line;
+    if (map_tensor(r, map, &m)) return -1;
+    r->step = step;
+    r->line = line;
+    memset(a->out, 0, TENSOR_MAP_BYTES);
+    memcpy(a->out, &m, sizeof m);
+    out->map_at[out->n_maps++] = a->param.offset;
+    return 0;
 }
 
 static int store_float(Resolver *r, const Argument *a, double v)
@@ -366,6 +515,8 @@ static int resolve_argument(Resolver *r, const PlanKernel *k, const char *kernel
     double number;
     int64_t v;
     snprintf(a.what, sizeof a.what, "argument %d of %s", i + 1, kernel);
+    const PlanMap *map = plan_map(r->p->plan, a.text);
+    if (map) return store_map(r, &a, map, out);
     int found = plan_text_pointer(a.text, &m.name, &offset) ? find_memory(r, &m) : 0;
     if (found) return found < 0 ? -1 : store_pointer(r, &a, &m, offset);
     if (plan_text_float(a.text, &number)) return store_float(r, &a, number);

@@ -76,7 +76,7 @@ typedef struct {
     const char *label; /* borrowed */
 } DeviceFresh;
 
-enum { DEVICE_MAX_FRESH = 20 };
+enum { DEVICE_MAX_FRESH = 20, DEVICE_MAX_MAPS = 16 };
 enum { DEVICE_FOLLOWS_USES = 2 }; /* DevicePrediction.follow */
 
 /* Where code runs: candidates, the harness's own code and baselines, or a candidate whose plan has op
@@ -92,6 +92,9 @@ typedef struct {
     int cooperative;       /* all blocks are resident at once and may wait for each other */
     /* At the offsets of KernelInfo; 8 bytes an argument for a library call. */
     unsigned char params[KERNEL_MAX_PARAM_BYTES];
+    /* Where a TensorMap (tensor_map.h) stands among them in place of the CUtensorMap that a kernel takes. */
+    int n_maps;
+    uint32_t map_at[DEVICE_MAX_MAPS];
     /* > 0: `kernel` is a library call ("cublas.sgemm") with so many arguments. Not in
      * HOME_CANDIDATE. */
     int library_args;

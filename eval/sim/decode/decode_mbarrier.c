@@ -1,5 +1,6 @@
-/* mbarrier, the arrival of cp.async at one, bulk copies and st.async. Tensor maps, copies to several
+/* mbarrier, the arrival of cp.async at one, bulk copies, also by tensor maps, and st.async. Copies to several
  * blocks and reductions are refused. */
+#include "eval/device/tensor_map.h"
 #include "eval/sim/decode/decode_internal.h"
 #include "eval/sim/memory/memory_ops.h"
 
@@ -116,8 +117,20 @@ static int bulk_group(Decoder *d, int waits)
     return 0;
 }
 
+/* The number of dimensions of a copy by a tensor map; 0: it has none. */
+static int rank_of(Decoder *d)
+{
+    static const char *const names[] = {"1d", "2d", "3d", "4d", "5d"};
+    if (!decode_has(d, "tensor")) return 0;
+    decode_has(d, "tile");
+    for (int i = 0; i < TENSOR_MAP_RANK; i++)
+        if (decode_has(d, names[i])) return i + 1;
+    return -1;
+}
+
 static int bulk_prefetch(Decoder *d)
 {
+    rank_of(d);
     if (!decode_has(d, "L2") || !decode_has(d, "global"))
         return decode_refuse(d, "an unknown form");
     for (int i = 0; i < d->in->n_mods; i++)
@@ -132,8 +145,10 @@ const char *decode_unknown_copy(const PtxInst *in)
     if (in->n_mods && !strcmp(in->mods[0], "reduce"))
         return "a bulk copy that reduces: use atomics, or add before the copy";
     for (int i = 0; i < in->n_mods; i++) {
-        if (!strcmp(in->mods[i], "tensor"))
-            return "a tensor map, which only host code can make: a candidate has none";
+        if (!strncmp(in->mods[i], "im2col", 6))
+            return "a tensor map for im2col; maps of plans are of tiles";
+        if (!strncmp(in->mods[i], "tile::", 6))
+            return "rows that are gathered or scattered, which this GPU does not have";
         if (!strncmp(in->mods[i], "multicast", 9))
             return "a copy to several blocks of a cluster (multicast): copy in each block";
     }
@@ -175,6 +190,30 @@ static int store_async(Decoder *d)
     return 0;
 }
 
+/* Fills in what differs between copies by a map and plain ones: coordinates, or a size. */
+static int extent_of(Decoder *d, int operand, BulkOp *op)
+{
+    const PtxOperand *list = decode_operand(d, operand);
+    if (!op->rank) return decode_source(d, operand, 32, &op->size);
+    if (!list || list->kind != OPND_VEC || list->n != op->rank)
+        return decode_refuse(d, "coordinates that are not as many as the map has dimensions");
+    for (int i = 0; i < op->rank; i++)
+        if (decode_source_of(d, &list->items[i], 32, &op->coordinates[i])) return -1;
+    return 0;
+}
+
+static int bulk_sides(Decoder *d, int loads, int from_global, int rank, BulkOp *op)
+{
+    PtxSpace map = rank ? SPACE_GENERIC : SPACE_GLOBAL;
+    int tensor_store = rank && !loads; /* [map, {x, y}], [shared] */
+    op->rank = (uint8_t)rank;
+    op->to.space = (uint8_t)(loads ? SPACE_SHARED : map);
+    op->from.space = (uint8_t)(loads && from_global ? map : SPACE_SHARED);
+    return decode_address(d, decode_operand(d, 0), &op->to) ||
+           decode_address(d, decode_operand(d, 1 + tensor_store), &op->from) ||
+           extent_of(d, 2 - tensor_store, op);
+}
+
 int decode_bulk(Decoder *d)
 {
     const char *unknown = decode_unknown_copy(d->in);
@@ -184,21 +223,18 @@ int decode_bulk(Decoder *d)
     int waits = decode_has(d, "wait_group");
     if (waits || decode_has(d, "commit_group")) return bulk_group(d, waits);
     if (decode_has(d, "prefetch")) return bulk_prefetch(d);
-    int cta = decode_has(d, "shared::cta"), cluster = decode_has(d, "shared::cluster"),
+    int rank = rank_of(d), cta = decode_has(d, "shared::cta"), cluster = decode_has(d, "shared::cluster"),
         loads = decode_has(d, "mbarrier::complete_tx::bytes"), stores = decode_has(d, "bulk_group"),
         hint = decode_has(d, "L2::cache_hint");
     int global = decode_has(d, "global");
-    if (loads == stores || (global ? cta == cluster : !cta || !cluster || stores) ||
-        (stores && cluster) || d->in->n_operands != 3 + loads + hint)
+    if (rank < 0 || (rank && !global) || loads == stores ||
+        (global ? cta == cluster : !cta || !cluster || stores) || (stores && cluster) ||
+        d->in->n_operands != 3 + loads + hint)
         return decode_refuse(d, "a form that is not known");
     BulkOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof *op);
     memset(op, 0, sizeof *op);
     op->traffic = &d->f->traffic[d->in - d->p->insts];
-    op->to.space = loads ? SPACE_SHARED : SPACE_GLOBAL;
-    op->from.space = loads && global ? SPACE_GLOBAL : SPACE_SHARED;
-    if (decode_address(d, decode_operand(d, 0), &op->to) ||
-        decode_address(d, decode_operand(d, 1), &op->from) || decode_source(d, 2, 32, &op->size))
-        return -1;
+    if (bulk_sides(d, loads, global, rank, op)) return -1;
     if (loads) {
         op->barrier = barrier_of_copy;
         if (decode_address(d, decode_operand(d, 3), &op->barrier)) return -1;

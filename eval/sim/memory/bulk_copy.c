@@ -1,4 +1,5 @@
-/* A copy is checked in pieces, each as one access of the thread that issued it. */
+/* A copy is checked in pieces, each as one access of the thread that issued it; a copy by a tensor map row by
+ * row. */
 #include "eval/sim/memory/bulk_copy.h"
 
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/shadow.h"
+#include "eval/sim/memory/tensor_box.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
 #include "eval/sim/memory/wgmma_reads.h"
@@ -18,6 +20,7 @@ enum {
     TX_MAX = (1 << 20) - 1,
     UNIT = 16,       /* of sizes and addresses */
     PIECE = 128,     /* units that are checked together */
+    BOX_UNIT = 128,  /* of the place of a box */
     COPY_COST = 600, /* in thread-instructions; a piece costs a quarter of it */
 };
 
@@ -28,6 +31,7 @@ typedef struct {
     uint64_t to, from;
     uint32_t bytes;
     unsigned char *data; /* of a load */
+    TensorBox box;       /* of a copy by a tensor map */
 } Copy;
 
 typedef struct {
@@ -147,22 +151,29 @@ typedef struct {
     uint32_t bytes;
 } Piece;
 
+/* The largest unit of both address and size: st.async and rows of boxes have smaller ones than copies. */
+static uint32_t unit_of(const Span *s)
+{
+    uint64_t bits = (s->at | s->bytes) & (UNIT - 1);
+    return bits ? (uint32_t)(bits & (0 - bits)) : UNIT;
+}
+
 /* Describes what is left of a span behind its first `done` bytes, or as much as one access has. */
 static void describe(Warp *w, const Span *s, PtxSpace space, uint32_t done, Piece *p)
 {
+    uint32_t unit = s->in->bulk->rank ? unit_of(s) : s->bytes < UNIT ? s->bytes : UNIT;
     memset(p, 0, sizeof *p);
-    p->bytes = s->bytes - done < PIECE * UNIT ? s->bytes - done : PIECE * UNIT;
+    p->bytes = s->bytes - done < PIECE * unit ? s->bytes - done : PIECE * unit;
     p->mo.space = (uint8_t)space;
-    int unit = p->bytes < UNIT ? (int)p->bytes : UNIT; /* st.async has smaller ones */
     p->mo.element = (uint8_t)unit;
-    p->mo.count = (uint8_t)(p->bytes / (uint32_t)unit);
+    p->mo.count = (uint8_t)(p->bytes / unit);
     p->mo.address_kind = ADDRESS_FIXED;
     p->mo.offset = (int64_t)(s->at + done);
     p->mo.traffic = s->in->bulk->traffic;
     p->side = *s->in;
     p->side.mem = &p->mo;
     access_begin(w, &p->side, 1u << s->lane, &p->a);
-    p->a.align = unit;
+    p->a.align = (int)unit;
 }
 
 static int changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
@@ -218,6 +229,19 @@ static Span to_of(const Copy *c)
     return (Span){c->in, c->lane, c->to, c->bytes};
 }
 
+/* Fills in the box of *c, whose size is that of the copy. */
+static int begin_box(Warp *w, Copy *c)
+{
+    int loads = c->in->bulk->to.space == SPACE_SHARED;
+    uint64_t shared = loads ? c->to : c->from;
+    if (tensor_box_of(w, c->in, c->lane, &c->box)) return -1;
+    c->bytes = c->box.bytes;
+    if (shared % BOX_UNIT == 0) return 0;
+    return exec_fail(w, c->in, c->lane, OUTCOME_OUT_OF_BOUNDS,
+                     "copies a box %s offset %llu of shared memory, which is not a multiple of %d",
+                     loads ? "to" : "from", (unsigned long long)(shared & UINT32_MAX), BOX_UNIT);
+}
+
 /* Fills in *c. Addresses of shared memory may come from a generic one. */
 static int begin(Warp *w, const Inst *in, int lane, int count, Copy *c)
 {
@@ -228,9 +252,10 @@ static int begin(Warp *w, const Inst *in, int lane, int count, Copy *c)
                 .warp = w->index,
                 .lane = lane,
                 .to = access_lane_address(w, &op->to, lane),
-                .from = access_lane_address(w, &op->from, lane),
-                .bytes = row32(w, op->size)[lane]};
+                .from = access_lane_address(w, &op->from, lane)};
     exec_charge(w->x, COPY_COST + count);
+    if (op->rank && begin_box(w, c)) return -1;
+    if (!op->rank) c->bytes = row32(w, op->size)[lane];
     if (!c->bytes || c->bytes % UNIT || c->bytes > BYTES_MAX)
         return exec_fail(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
                          "copies %u bytes, which is not a positive multiple of %d", c->bytes, UNIT);
@@ -248,14 +273,51 @@ static int read_shared(Warp *w, const Copy *c)
            proxy_check_copy(w, c->in, c->lane, c->from, c->bytes);
 }
 
-/* Checks what a load reads, from global memory or the block's own shared memory. Returns where it lies,
- * or NULL with a fault. */
-static const unsigned char *source_of(Warp *w, Copy *c)
+/* Copies a row between its place in the box and where the row lies, chunk by chunk. */
+static void move_row(const Copy *c, const TensorRow *row, uint64_t shared, unsigned char *box,
+                     unsigned char *global)
 {
-    if (c->in->bulk->from.space == SPACE_GLOBAL)
-        return check_global(w, from_of(c), 0) ? NULL : devmem_host(w->x->mem, c->from);
-    c->from &= UINT32_MAX;
-    return read_shared(w, c) ? NULL : w->x->cta.shared + c->from;
+    for (uint32_t done = 0, n; done < row->bytes; done += n) {
+        uint32_t place = row->place + done;
+        n = UNIT - place % UNIT < row->bytes - done ? UNIT - place % UNIT : row->bytes - done;
+        unsigned char *at = box + (tensor_box_shared(&c->box, shared, place) - shared);
+        memcpy(c->in->bulk->to.space == SPACE_SHARED ? at : global + done,
+               c->in->bulk->to.space == SPACE_SHARED ? global + done : at, n);
+    }
+}
+
+/* Fills in c->data by the map: zeros where the box is outside of the tensor. */
+static int take_box(Warp *w, Copy *c)
+{
+    c->data = memory_alloc(c->bytes);
+    for (uint32_t i = 0, n = tensor_box_rows(&c->box); i < n; i++) {
+        TensorRow row = tensor_box_row(&c->box, i);
+        if (!row.bytes) continue;
+        if (check_global(w, (Span){c->in, c->lane, row.global, row.bytes}, 0)) return -1;
+        move_row(c, &row, c->to, c->data, devmem_host(w->x->mem, row.global));
+    }
+    return 0;
+}
+
+/* Checks what a load reads, from global memory or the block's own shared memory, and fills in c->data. */
+static int take_source(Warp *w, Copy *c)
+{
+    const unsigned char *from = NULL;
+    if (c->in->bulk->rank) {
+        if (!take_box(w, c)) return 0;
+    } else if (c->in->bulk->from.space == SPACE_GLOBAL) {
+        if (!check_global(w, from_of(c), 0)) from = devmem_host(w->x->mem, c->from);
+    } else {
+        c->from &= UINT32_MAX;
+        if (!read_shared(w, c)) from = w->x->cta.shared + c->from;
+    }
+    if (from) {
+        c->data = memory_alloc(c->bytes);
+        memcpy(c->data, from, c->bytes);
+        return 0;
+    }
+    free(c->data);
+    return -1;
 }
 
 int bulk_load(Warp *w, const Inst *in, int lane, uint32_t barrier)
@@ -267,13 +329,10 @@ int bulk_load(Warp *w, const Inst *in, int lane, uint32_t barrier)
     c.barrier = barrier;
     if (check_shared(w, to_of(&c), OVERWRITES) || wgmma_check_copy(w, in, lane, c.to, c.bytes))
         return -1;
-    const unsigned char *from = source_of(w, &c);
-    if (!from) return -1;
     if (b->held + c.bytes > BYTES_MAX)
         return exec_fail(w, in, lane, OUTCOME_UNSUPPORTED,
                          "has more than %d bytes of bulk copies under way in a block", BYTES_MAX);
-    c.data = memory_alloc(c.bytes);
-    memcpy(c.data, from, c.bytes);
+    if (take_source(w, &c)) return -1;
     b->held += c.bytes;
     b->loads[b->n_loads++] = c;
     return 0;
@@ -283,13 +342,11 @@ unsigned char *bulk_take(Warp *w, const Inst *in, int lane, int rank, uint32_t *
 {
     Copy c;
     if (begin(w, in, lane, 0, &c)) return NULL;
-    const unsigned char *from = source_of(w, &c);
-    if (!from) return NULL;
+    c.to &= CLUSTER_OFFSET;
+    if (take_source(w, &c)) return NULL;
     if (in->bulk->from.space == SPACE_SHARED) cluster_lend(w->x, c.from, c.bytes, rank);
-    unsigned char *data = memory_alloc(c.bytes);
-    memcpy(data, from, c.bytes);
     *bytes = c.bytes;
-    return data;
+    return c.data;
 }
 
 int bulk_put(Warp *w, const Inst *in, int lane, const unsigned char *data, uint32_t bytes)
@@ -345,9 +402,24 @@ void bulk_commit(Warp *w, uint32_t lanes)
     }
 }
 
+/* What of the box lies outside of the tensor is not written. */
+static int store_box(Warp *w, const Copy *c)
+{
+    for (uint32_t i = 0, n = tensor_box_rows(&c->box); i < n; i++) {
+        TensorRow row = tensor_box_row(&c->box, i);
+        if (!row.bytes) continue;
+        if (check_global(w, (Span){c->in, c->lane, row.global, row.bytes}, 1)) return -1;
+        move_row(c, &row, c->from, w->x->cta.shared + c->from,
+                 devmem_host(w->x->mem, row.global));
+    }
+    return 0;
+}
+
 static int store_now(Warp *w, const Copy *c)
 {
-    if (check_shared(w, from_of(c), READS) || check_global(w, to_of(c), 1)) return -1;
+    if (check_shared(w, from_of(c), READS)) return -1;
+    if (c->in->bulk->rank) return store_box(w, c);
+    if (check_global(w, to_of(c), 1)) return -1;
     memcpy(devmem_host(w->x->mem, c->to), w->x->cta.shared + c->from, c->bytes);
     return 0;
 }

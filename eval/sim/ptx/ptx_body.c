@@ -39,6 +39,17 @@ int ptx_differs_by_lane(PtxSpecial s)
 
 static int parse_operand(PtxParser *p, PtxOperand *o, int depth);
 
+/* The coordinates in [map, {x, y}] become an operand of their own behind the address. */
+static PtxOperand *split_coordinates(PtxOperand *items, int *n, int *cap)
+{
+    PtxOperand *coordinates = items[*n - 1].pair;
+    if (items[*n - 1].kind != OPND_ADDR || !coordinates) return items;
+    items[*n - 1].pair = NULL;
+    items = ptx_push(items, n, cap, sizeof *items);
+    items[*n - 1] = *coordinates;
+    return items;
+}
+
 static int parse_list(PtxParser *p, PtxOperand *o, const char *close, int depth)
 {
     int cap = 0;
@@ -47,6 +58,7 @@ static int parse_list(PtxParser *p, PtxOperand *o, const char *close, int depth)
     while (!failed && !ptx_lex_is(&p->lex, close)) {
         items = ptx_push(items, &o->n, &cap, sizeof *items);
         failed = o->n > 1024 || parse_operand(p, &items[o->n - 1], depth + 1);
+        if (!failed) items = split_coordinates(items, &o->n, &cap);
         if (!failed && !ptx_lex_accept(&p->lex, ",")) break;
     }
     o->items = ptx_arena_alloc(p->m->arena, sizeof *items * (size_t)(o->n + 1));
@@ -75,6 +87,10 @@ static int parse_address(PtxParser *p, PtxOperand *o, int depth)
     if (o->items[0].kind == OPND_VAR) { /* [name+4]: the offset was parsed with the name */
         o->value = (int64_t)((uint64_t)o->value + (uint64_t)o->items[0].value);
         o->items[0].value = 0;
+    }
+    if (ptx_lex_accept(&p->lex, ",")) {
+        o->pair = ptx_arena_alloc(p->m->arena, sizeof *o->pair);
+        if (parse_operand(p, o->pair, depth + 1) || o->pair->kind != OPND_VEC) return -1;
     }
     return ptx_lex_accept(&p->lex, "]") ? 0 : -1;
 }
