@@ -104,6 +104,9 @@ int package_make(const PackageOptions *opt, Package *out, Error *err)
     if (!out->judged.candidate.plan.n_kernels)
         return error_set(err, ERROR_UNSUPPORTED,
                          "the candidate launches no kernel of its own: there is nothing to export");
+    if (out->judged.candidate.plan.n_maps)
+        return error_set(err, ERROR_UNSUPPORTED, "line %d: a plan with tensor maps is not exported",
+                         out->judged.candidate.plan.maps[0].line);
     return compile_all(opt->archs, out, err);
 }
 

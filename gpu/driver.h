@@ -103,7 +103,14 @@ enum {
     CU_LAUNCH_COOPERATIVE = 2,
     CU_LAUNCH_PROGRAMMATIC = 6,
     CU_CAPTURE_THREAD_LOCAL = 1,
-    CU_EVENT_NO_TIMING = 2
+    CU_EVENT_NO_TIMING = 2,
+    CU_INTERLEAVE_NONE = 0,
+    CU_SWIZZLE_NONE = 0,
+    CU_SWIZZLE_32 = 1,
+    CU_SWIZZLE_64 = 2,
+    CU_SWIZZLE_128 = 3,
+    CU_PROMOTION_128 = 2,
+    CU_FILL_ZEROS = 0
 };
 
 /* One line per function: its exported name with the version of its declaration, its name in the
@@ -169,6 +176,9 @@ enum {
        unsigned shared, CuStream stream, void **params, void **extra))                                    \
     X(cuLaunchKernelEx, launch_with,                                                                      \
       (const CuLaunch *launch, CuFunction function, void **params, void **extra))                         \
+    X(cuTensorMapEncodeTiled, tensor_map,                                                                 \
+      (void *map, int type, unsigned rank, void *base, const uint64_t *sizes, const uint64_t *strides,    \
+       const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill)) \
     X(cuStreamCreate, stream_create, (CuStream *stream, unsigned flags))                                  \
     X(cuStreamCreateWithPriority, stream_create_first, (CuStream *stream, unsigned flags, int priority))  \
     X(cuStreamDestroy_v2, stream_destroy, (CuStream stream))                                              \

@@ -308,7 +308,8 @@ static int parse_tensor(Parser *ps, PlanText t, PlanMap *m)
         return fail(ps, "expected 'map name = tensor(x, box=[...])', found '%.*s'", shown(t), t.p);
     int n = split((PlanText){args.p + 1, args.len - 2}, parts, 8);
     if (n < 1 || !plan_text_pointer(parts[0], &name, &offset))
-        return fail(ps, "expected a tensor or a buffer, as in tensor(x, box=[64, 64]), found '%.*s'",
+        return fail(ps,
+                    "expected a tensor or a buffer, as in tensor(x, box=[64, 64]), found '%.*s'",
                     shown(t), t.p);
     m->of = parts[0];
     for (int i = 1; i < n; i++)
@@ -633,8 +634,8 @@ static int parse_directive(Parser *ps, PlanText t)
     if (word_is(t.p, n, "when")) return parse_when(ps, rest);
     if (word_is(t.p, n, "otherwise")) return parse_otherwise(ps, rest);
     if (word_is(t.p, n, "end")) return parse_end(ps, rest);
-    return fail(ps, "expected buffer, map, launch, op, for or when after //@, found '%.*s'", shown(t),
-                t.p);
+    return fail(ps, "expected buffer, map, launch, op, for or when after //@, found '%.*s'",
+                shown(t), t.p);
 }
 
 static int parse_lines(Parser *ps, const char *source, size_t len)

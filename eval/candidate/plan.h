@@ -63,7 +63,8 @@ typedef struct {
     PlanText of; /* `x` or `x + expr` */
     int rank;
     PlanText box[TENSOR_MAP_RANK];
-    PlanText size[TENSOR_MAP_RANK], stride[TENSOR_MAP_RANK]; /* elements; len 0: x's own; row by row */
+    PlanText size[TENSOR_MAP_RANK],
+        stride[TENSOR_MAP_RANK]; /* elements; len 0: x's own; row by row */
     int swizzle;
     int line;
 } PlanMap;

@@ -371,7 +371,8 @@ static int map_lists(Resolver *r, const PlanMap *map, const Memory *of, int64_t 
                      int64_t *stride, int64_t *box)
 {
     if (!map->size[0].len && of->rank != map->rank)
-        return fail(r, "%.*s has %d dimensions, the box %d; size=[...] says how to see it otherwise",
+        return fail(r,
+                    "%.*s has %d dimensions, the box %d; size=[...] says how to see it otherwise",
                     (int)of->name.len, of->name.p, of->rank, map->rank);
     for (int d = map->rank - 1; d >= 0; d--) {
         size[d] = of->shape[d < of->rank ? d : 0];
@@ -397,15 +398,13 @@ static int map_within(Resolver *r, const PlanMap *map, const Memory *of, int64_t
                       const int64_t *size, const int64_t *stride)
 {
     int64_t last = at, step, n = (int64_t)(of->bytes / of->element);
-    int over = at < 0;
-    for (int d = 0; d < map->rank && !over; d++)
-        over = size[d] > 0 && (__builtin_mul_overflow(size[d] - 1, stride[d], &step) ||
-                               __builtin_add_overflow(last, step, &last));
-    if (!over && last < n) return 0;
-    return fail(r, "map %s reaches beyond %.*s, which has %lld elements: it starts at %lld and its "
-                   "last element is %lld",
-                map->name, (int)of->name.len, of->name.p, (long long)n, (long long)at,
-                over ? -1LL : (long long)last);
+    for (int d = 0; d < map->rank; d++)
+        if (size[d] > 0 && (__builtin_mul_overflow(size[d] - 1, stride[d], &step) ||
+                            __builtin_add_overflow(last, step, &last)))
+            last = INT64_MAX;
+    if (at >= 0 && last < n) return 0;
+    return fail(r, "map %s covers elements %lld to %lld of %.*s, which has %lld", map->name,
+                (long long)at, (long long)last, (int)of->name.len, of->name.p, (long long)n);
 }
 
 /* Fills in *out, with sizes and strides in the driver's order. */
@@ -422,8 +421,9 @@ static int map_tensor(Resolver *r, const PlanMap *map, TensorMap *out)
         return fail(r, "map %s: '%.*s' is no tensor of the task and no buffer", map->name,
                     (int)of.name.len, of.name.p);
     if (of.map_type == TENSOR_MAP_NONE)
-        return fail(r, "map %s: elements of %zu bytes are vectors, which TMA does not have; declare "
-                       "the buffer by its scalar type",
+        return fail(r,
+                    "map %s: elements of %zu bytes are vectors, which TMA does not have; declare "
+                    "the buffer by its scalar type",
                     map->name, of.element);
     if (offset.len && evaluate(r, offset, "the map's start", &at)) return -1;
     if (map_lists(r, map, &of, size, stride, box) || map_within(r, map, &of, at, size, stride))
@@ -450,12 +450,14 @@ static int store_map(Resolver *r, const Argument *a, const PlanMap *map, DeviceL
     int line = r->line;
     describe_parameter(a, is, sizeof is);
     if ((a->kind && a->kind != 'b') || a->param.size != TENSOR_MAP_BYTES)
-        return fail(r, "%s is the tensor map %s, but the kernel's parameter is %s; expected const "
-                       "__grid_constant__ CUtensorMap",
+        return fail(r,
+                    "%s is the tensor map %s, but the kernel's parameter is %s; expected const "
+                    "__grid_constant__ CUtensorMap",
                     a->what, map->name, is);
     if (a->param.offset % TENSOR_MAP_ALIGN)
-        return fail(r, "%s is the tensor map %s, but the kernel's parameter is not aligned to %d "
-                       "bytes; the CUtensorMap of <cuda.h> is",
+        return fail(r,
+                    "%s is the tensor map %s, but the kernel's parameter is not aligned to %d "
+                    "bytes; the CUtensorMap of <cuda.h> is",
                     a->what, map->name, TENSOR_MAP_ALIGN);
     if (out->n_maps == DEVICE_MAX_MAPS)
         return fail(r, "more than %d maps in a launch", DEVICE_MAX_MAPS);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "eval/cuda/launch_fault.h"
+#include "eval/cuda/maps.h"
 #include "eval/cuda/modules.h"
 #include "eval/cuda/remote.h"
 #include "eval/device/time_limit.h"
@@ -16,6 +17,23 @@ static const double trusted_s = 60; /* a library is opened at its first call */
 /* Sequences longer than this many periods of the memory's stall meet about as many stalls at any
  * phase, so that they need not wait for one. */
 static const double max_periods = 20;
+
+/* Append a launch, whose tensor maps the driver encodes here, to the records. k: NULL for a library call. */
+static int encode_launch(Device *d, const DeviceLaunch *l, const ModuleKernel *k,
+                         unsigned char *records, size_t *used, Error *err)
+{
+    DeviceLaunch own;
+    if (l->n_maps) {
+        own = *l;
+        if (maps_encode(d->trusted.executor.cu, &own, err)) return -1;
+        l = &own;
+    }
+    return launch_encode(l, k ? k->kernel : 0, k ? k->info.param_bytes : 0, records,
+                         PROTOCOL_MAILBOX, used)
+               ? error_set(err, ERROR_LIMIT, "the launches take more than %d MiB",
+                           PROTOCOL_MAILBOX >> 20)
+               : 0;
+}
 
 /* Write the launches as records into the mailbox of their home; they take *used bytes. */
 static int encode(Device *d, const DeviceLaunch *launches, int n, size_t *used, Error *err)
@@ -32,10 +50,7 @@ static int encode(Device *d, const DeviceLaunch *launches, int n, size_t *used, 
             return error_set(err, ERROR_INVALID, "launch %d of %d has another home than the first",
                              i + 1, n);
         if (l->library_args <= 0 && !(k = module_kernel(d, l->module, l->kernel, err))) return -1;
-        if (launch_encode(l, k ? k->kernel : 0, k ? k->info.param_bytes : 0, records,
-                          PROTOCOL_MAILBOX, used))
-            return error_set(err, ERROR_LIMIT, "%d launches take more than %d MiB", n,
-                             PROTOCOL_MAILBOX >> 20);
+        if (encode_launch(d, l, k, records, used, err)) return -1;
     }
     return 0;
 }

@@ -8,12 +8,12 @@ static const struct {
     TensorMapType type;
     uint32_t bytes;
 } of_dtype[DTYPES] = {
-    [DTYPE_F32] = {TENSOR_MAP_F32, 4}, [DTYPE_F16] = {TENSOR_MAP_F16, 2},
+    [DTYPE_F32] = {TENSOR_MAP_F32, 4},   [DTYPE_F16] = {TENSOR_MAP_F16, 2},
     [DTYPE_BF16] = {TENSOR_MAP_BF16, 2}, [DTYPE_I32] = {TENSOR_MAP_I32, 4},
-    [DTYPE_I64] = {TENSOR_MAP_I64, 8}, [DTYPE_B8] = {TENSOR_MAP_U8, 1},
-    [DTYPE_I8] = {TENSOR_MAP_U8, 1}, [DTYPE_U8] = {TENSOR_MAP_U8, 1},
-    [DTYPE_I16] = {TENSOR_MAP_U16, 2}, [DTYPE_E4M3] = {TENSOR_MAP_U8, 1},
-    [DTYPE_E5M2] = {TENSOR_MAP_U8, 1}, [DTYPE_F64] = {TENSOR_MAP_F64, 8},
+    [DTYPE_I64] = {TENSOR_MAP_I64, 8},   [DTYPE_B8] = {TENSOR_MAP_U8, 1},
+    [DTYPE_I8] = {TENSOR_MAP_U8, 1},     [DTYPE_U8] = {TENSOR_MAP_U8, 1},
+    [DTYPE_I16] = {TENSOR_MAP_U16, 2},   [DTYPE_E4M3] = {TENSOR_MAP_U8, 1},
+    [DTYPE_E5M2] = {TENSOR_MAP_U8, 1},   [DTYPE_F64] = {TENSOR_MAP_F64, 8},
 };
 
 TensorMapType tensor_map_type(Dtype d)
@@ -58,8 +58,8 @@ int tensor_map_check(const TensorMap *m, Error *err)
 {
     uint32_t inner = m->box[0] * tensor_map_element((TensorMapType)m->type);
     if (m->rank < 1 || m->rank > TENSOR_MAP_RANK)
-        return error_set(err, ERROR_INVALID, "a tensor of %d dimensions; TMA takes 1 to %d", m->rank,
-                         TENSOR_MAP_RANK);
+        return error_set(err, ERROR_INVALID, "a tensor of %d dimensions; TMA takes 1 to %d",
+                         m->rank, TENSOR_MAP_RANK);
     for (int i = m->rank - 1; i >= 0; i--)
         if (check_dimension(m, i, err)) return -1;
     if (inner % UNIT)

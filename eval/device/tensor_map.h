@@ -29,11 +29,12 @@ typedef enum {
 
 typedef struct {
     uint64_t base;
-    uint64_t size[TENSOR_MAP_RANK];       /* elements */
-    uint64_t stride[TENSOR_MAP_RANK - 1]; /* bytes from one element to the next of dimension i + 1 */
-    uint32_t box[TENSOR_MAP_RANK];        /* elements of one copy */
-    int16_t type;                         /* TensorMapType */
-    uint8_t rank, swizzle;                /* 1 to 5; 0, 32, 64 or 128 bytes */
+    uint64_t size[TENSOR_MAP_RANK]; /* elements */
+    /* From one element to the next of dimension i + 1, in bytes. */
+    uint64_t stride[TENSOR_MAP_RANK - 1];
+    uint32_t box[TENSOR_MAP_RANK]; /* elements of one copy */
+    int16_t type;                  /* TensorMapType */
+    uint8_t rank, swizzle;         /* 1 to 5; 0, 32, 64 or 128 bytes */
 } TensorMap;
 
 _Static_assert(sizeof(TensorMap) <= TENSOR_MAP_BYTES, "a map stands where a CUtensorMap does");

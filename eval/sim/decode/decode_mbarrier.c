@@ -223,7 +223,8 @@ int decode_bulk(Decoder *d)
     int waits = decode_has(d, "wait_group");
     if (waits || decode_has(d, "commit_group")) return bulk_group(d, waits);
     if (decode_has(d, "prefetch")) return bulk_prefetch(d);
-    int rank = rank_of(d), cta = decode_has(d, "shared::cta"), cluster = decode_has(d, "shared::cluster"),
+    int rank = rank_of(d), cta = decode_has(d, "shared::cta"),
+        cluster = decode_has(d, "shared::cluster"),
         loads = decode_has(d, "mbarrier::complete_tx::bytes"), stores = decode_has(d, "bulk_group"),
         hint = decode_has(d, "L2::cache_hint");
     int global = decode_has(d, "global");

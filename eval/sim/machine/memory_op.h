@@ -71,10 +71,10 @@ typedef struct WmmaPart {
 
 /* cp.async.bulk */
 typedef struct BulkOp {
-    MemOp to, from, barrier;   /* barrier: of a copy into shared memory */
-    uint32_t size;             /* row code */
-    uint8_t rank, reduces;     /* rank > 0: a box of a tensor, whose map is the side in global memory */
-    uint32_t coordinates[5];   /* row codes, innermost first */
+    MemOp to, from, barrier; /* barrier: of a copy into shared memory */
+    uint32_t size;           /* row code */
+    uint8_t rank, reduces; /* rank > 0: a box of a tensor, whose map is the side in global memory */
+    uint32_t coordinates[5]; /* row codes, innermost first */
     InstTraffic *traffic;
 } BulkOp;
 

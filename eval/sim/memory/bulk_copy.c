@@ -409,8 +409,7 @@ static int store_box(Warp *w, const Copy *c)
         TensorRow row = tensor_box_row(&c->box, i);
         if (!row.bytes) continue;
         if (check_global(w, (Span){c->in, c->lane, row.global, row.bytes}, 1)) return -1;
-        move_row(c, &row, c->from, w->x->cta.shared + c->from,
-                 devmem_host(w->x->mem, row.global));
+        move_row(c, &row, c->from, w->x->cta.shared + c->from, devmem_host(w->x->mem, row.global));
     }
     return 0;
 }

@@ -8,8 +8,8 @@ enum { CHUNK = 16 };
 static const unsigned char *map_at(const Warp *w, const MemOp *mo, uint64_t address)
 {
     const DeviceLaunch *l = w->x->launch;
-    int is_parameter = mo->space == SPACE_PARAM || (mo->space == SPACE_GENERIC &&
-                                                    access_space(address) == SPACE_PARAM);
+    int is_parameter = mo->space == SPACE_PARAM ||
+                       (mo->space == SPACE_GENERIC && access_space(address) == SPACE_PARAM);
     for (int i = 0; is_parameter && i < l->n_maps; i++)
         if (l->map_at[i] == (uint32_t)address) return l->params + l->map_at[i];
     return NULL;
@@ -23,12 +23,14 @@ static int refuse_map(Warp *w, const Inst *in, int lane, const MemOp *mo, uint64
                          "takes its tensor map from local memory, where a thread has a copy of it: "
                          "declare the parameter as const __grid_constant__ CUtensorMap");
     if (space == SPACE_PARAM)
-        return exec_fail(w, in, lane, OUTCOME_LAUNCH_ERROR,
-                         "takes its tensor map from a parameter where the launch has none: pass the "
-                         "name of a map of the plan");
-    return exec_fail(w, in, lane, OUTCOME_UNSUPPORTED,
-                     "takes its tensor map from memory; only a map of the plan in a parameter, const "
-                     "__grid_constant__ CUtensorMap, is known here");
+        return exec_fail(
+            w, in, lane, OUTCOME_LAUNCH_ERROR,
+            "takes its tensor map from a parameter where the launch has none: pass the "
+            "name of a map of the plan");
+    return exec_fail(
+        w, in, lane, OUTCOME_UNSUPPORTED,
+        "takes its tensor map from memory; only a map of the plan in a parameter, const "
+        "__grid_constant__ CUtensorMap, is known here");
 }
 
 int tensor_box_of(Warp *w, const Inst *in, int lane, TensorBox *out)
@@ -44,15 +46,15 @@ int tensor_box_of(Warp *w, const Inst *in, int lane, TensorBox *out)
         return exec_fail(w, in, lane, OUTCOME_LAUNCH_ERROR,
                          "copies a box of %d dimensions, and its tensor map has %d", op->rank,
                          m->rank);
-    for (int i = 0; i < m->rank; i++)
-        out->at[i] = (int32_t)row32(w, op->coordinates[i])[lane];
+    for (int i = 0; i < m->rank; i++) out->at[i] = (int32_t)row32(w, op->coordinates[i])[lane];
     out->bytes = tensor_map_box_bytes(m);
     out->row_bytes = m->box[0] * tensor_map_element((TensorMapType)m->type);
     if (!m->swizzle || out->row_bytes == m->swizzle) return 0;
-    return exec_fail(w, in, lane, OUTCOME_UNSUPPORTED,
-                     "copies rows of %u bytes by a map with swizzle=%d: only rows of as many bytes as "
-                     "the swizzle are known here",
-                     out->row_bytes, m->swizzle);
+    return exec_fail(
+        w, in, lane, OUTCOME_UNSUPPORTED,
+        "copies rows of %u bytes by a map with swizzle=%d: only rows of as many bytes as "
+        "the swizzle are known here",
+        out->row_bytes, m->swizzle);
 }
 
 uint32_t tensor_box_rows(const TensorBox *b)

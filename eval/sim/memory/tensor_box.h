@@ -19,8 +19,8 @@ typedef struct {
     uint32_t place;  /* bytes from the start of the box, without a swizzle */
 } TensorRow;
 
-/* The map and the coordinates of a lane's copy. Returns 0, or -1 with a fault: there is no map at the address,
- * or the box is of another rank. */
+/* The map and the coordinates of a lane's copy. Returns 0, or -1 with a fault: there is no map at the
+ * address, or the box is of another rank. */
 int tensor_box_of(Warp *w, const Inst *in, int lane, TensorBox *out);
 /* The number of rows, and row i of them. */
 uint32_t tensor_box_rows(const TensorBox *b);

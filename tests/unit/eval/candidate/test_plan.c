@@ -102,7 +102,7 @@ static void test_mistakes(void **state)
     (void)state;
     parse_fails("__global__ void f();\n", 0, "no launch line");
     parse_fails("\n//@ lanch f<<<1, 1>>>()\n", 2,
-                "line 2: expected buffer, launch, op, for or when after //@, found 'lanch");
+                "line 2: expected buffer, map, launch, op, for or when after //@, found 'lanch");
     parse_fails("//@ launch f(x)\n", 1, "no '<<<'");
     parse_fails("//@ launch f<<<1, 1(x)\n", 1, "no '>>>'");
     parse_fails("//@ launch f<<<1>>>(x)\n", 1, "expected <<<grid, block>>>");
@@ -127,6 +127,31 @@ static void test_mistakes(void **state)
     parse_fails("//@ for t of 0..4\n", 1, "expected 'for var in from..to'");
     parse_fails("//@ for t in 4\n", 1, "expected a range");
     parse_fails("//@ for t in 4..\n", 1, "needs both ends");
+}
+
+static void test_map_mistakes(void **state)
+{
+    (void)state;
+    parse_fails("//@ map\n", 1, "expected buffer, map");
+    parse_fails("//@ map a tensor(x, box=[1])\n", 1, "expected 'map name = tensor(x, box=[...])'");
+    parse_fails("//@ map a = tensor x\n", 1, "expected 'map name = tensor(x, box=[...])'");
+    parse_fails("//@ map a = tile(x, box=[1])\n", 1, "expected 'map name = tensor(x, box=[...])'");
+    parse_fails("//@ map a = tensor(3, box=[1])\n", 1, "expected a tensor or a buffer");
+    parse_fails("//@ map a = tensor(x)\n", 1, "the map needs a box");
+    parse_fails("//@ map a = tensor(x, 64)\n", 1, "expected box=, size=, stride= or swizzle=");
+    parse_fails("//@ map a = tensor(x, tile=[64])\n", 1, "expected box, size, stride or swizzle");
+    parse_fails("//@ map a = tensor(x, box=64)\n", 1, "expected box=[...] with one to 5");
+    parse_fails("//@ map a = tensor(x, box=[1,2,3,4,5,6])\n", 1,
+                "expected box=[...] with one to 5");
+    parse_fails("//@ map a = tensor(x, box=[1,,2])\n", 1, "expected box=[...] with one to 5");
+    parse_fails("//@ map a = tensor(x, box=[1, 2], size=[4])\n", 1,
+                "1 entries, the list before it 2");
+    parse_fails("//@ map a = tensor(x, box=[1, 2], stride=[4, 1])\n", 1, "needs the sizes");
+    parse_fails("//@ map a = tensor(x, box=[64], swizzle=256)\n", 1,
+                "expected swizzle=0, 32, 64 or");
+    parse_fails("//@ map a = tensor(x, box=[4])\n//@ map a = tensor(x, box=[4])\n", 2,
+                "already declared on line 1");
+    parse_fails("//@ map dim3 = tensor(x, box=[4])\n", 1, "is a word of the plan");
 }
 
 static void test_branches(void **state)
@@ -353,6 +378,138 @@ static void test_resolve_mistakes(void **state)
     resolve_fails("//@ for t in 0..0\n//@ launch f<<<1, 1>>>(x, y, t, 1.0)\n", 0, "empty range");
 }
 
+/* ---- maps: the kernel (map, const float *x, float *y) ---- */
+
+static PlanKernel mapped;
+
+static int make_mapped(void **state)
+{
+    make_task(state);
+    task.workloads[0] = (Workload){.axis = {7, 36}};
+    mapped = (PlanKernel){.lowered = "g", .kind = {'b', 'i', 'i'}};
+    mapped.info = (KernelInfo){.n_params = 3, .param_bytes = 144, .max_threads = 512};
+    mapped.info.params[0] = (KernelParam){0, 128, 0};
+    mapped.info.params[1] = (KernelParam){128, 8, -1};
+    mapped.info.params[2] = (KernelParam){136, 8, -1};
+    kernel = mapped;
+    return 0;
+}
+
+/* The map that a launch of g gets for `line`. */
+static TensorMap map_of(const char *line)
+{
+    Plan p;
+    Fault f = {0};
+    DeviceLaunch *l;
+    TensorMap m;
+    int n;
+    char source[600];
+    snprintf(source, sizeof source,
+             "//@ buffer half b[rows * cols]\n%s\n"
+             "//@ launch g<<<1, 1>>>(a, x, y)\n",
+             line);
+    if (resolve(source, &p, &l, &n, &f)) fail_msg("%s", f.message);
+    assert_int_equal(l->n_maps, 1);
+    assert_int_equal(l->map_at[0], 0);
+    memcpy(&m, l->params, sizeof m);
+    free(l);
+    plan_release(&p);
+    return m;
+}
+
+static void test_maps(void **state)
+{
+    (void)state;
+    TensorMap m = map_of("//@ map a = tensor(x, box=[4, 32], swizzle=128)");
+    assert_int_equal(m.base, 0x1000);
+    assert_int_equal(m.rank, 2);
+    assert_int_equal(m.size[0], 36);
+    assert_int_equal(m.size[1], 7);
+    assert_int_equal(m.stride[0], 144);
+    assert_int_equal(m.box[0], 32);
+    assert_int_equal(m.box[1], 4);
+    assert_int_equal(m.swizzle, 128);
+    assert_int_equal(m.type, TENSOR_MAP_F32);
+    assert_int_equal(tensor_map_box_bytes(&m), 512);
+    m = map_of("//@ map a = tensor(b + 8, size=[2, rows - 1, 8], stride=[16, cols - 4, 1], "
+               "box=[1, 7, 8]);");
+    assert_int_equal(m.base, 0x300010);
+    assert_int_equal(m.rank, 3);
+    assert_int_equal(m.size[1], 6);
+    assert_int_equal(m.stride[0], 64);
+    assert_int_equal(m.stride[1], 32);
+    assert_int_equal(m.type, TENSOR_MAP_F16);
+    m = map_of("//@ map a = tensor(y, box=[16])"); /* an output, and a shape of its own */
+    assert_int_equal(m.base, 0x20000);
+    assert_int_equal(m.size[0], 7);
+}
+
+#define TAKES "//@ launch g<<<1, 1>>>(a, x, y)\n"
+
+static void test_map_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *want;
+    } wrong[] = {
+        {"tensor(z, box=[4])", "'z' is no tensor of the task and no buffer"},
+        {"tensor(x, box=[4])", "x has 2 dimensions, the box 1"},
+        {"tensor(x, box=[4, 300])", "the box has 300 elements in dimension 2; TMA takes 1 to 256"},
+        {"tensor(x, box=[0, 4])", "the box has 0 elements in dimension 1"},
+        {"tensor(x, box=[4, 3])", "has 12 bytes; TMA takes multiples of 16"},
+        {"tensor(x, box=[4, 36], swizzle=128)",
+         "has 144 bytes; with swizzle=128 it has at most 128"},
+        {"tensor(x, size=[rows, cols - 1], box=[4, 4])", "stride of dimension 1 is 140 bytes"},
+        {"tensor(x, size=[rows, 4], stride=[0, 1], box=[4, 4])",
+         "stride of dimension 1 is 0 bytes"},
+        {"tensor(x, size=[rows, 4], stride=[cols, 2], box=[4, 4])", "expected 1"},
+        {"tensor(x, size=[rows + 1, cols], box=[4, 4])",
+         "covers elements 0 to 287 of x, which has 252"},
+        {"tensor(x + 4, box=[4, 4])", "covers elements 4 to 255 of x, which has 252"},
+        {"tensor(x + 0 - 4, box=[4, 4])", "covers elements -4 to 247 of x"},
+        {"tensor(x + 1, size=[4], box=[4])", "the tensor starts at address 0x1004"},
+        {"tensor(x, size=[0 - 1], box=[4])", "has size -1"},
+        {"tensor(x, size=[4, 1 << 40, 1 << 40], box=[1, 1, 4])", "no product of 64 bits"},
+        {"tensor(x, size=[rows - 7], box=[4])", "has 0 elements; TMA takes 1 to 4294967295"},
+        {"tensor(x, size=[t], box=[4])", "unknown name 't'"},
+        {"tensor(v, box=[4])", "are vectors, which TMA does not have"},
+    };
+    char source[300];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(source, sizeof source, "//@ buffer float4 v[4]\n//@ map a = %s\n" TAKES,
+                 wrong[i].line);
+        resolve_fails(source, 2, wrong[i].want);
+    }
+    resolve_fails(
+        "//@ map a = tensor(x, box=[4, 4])\n//@ launch g<<<1, 1>>>(x, x, y)\n", 2,
+        "is x, which is memory, but the kernel's parameter is a struct or half of 128 bytes");
+    resolve_fails("//@ map a = tensor(x, box=[4, 4])\n//@ launch g<<<1, 1>>>(a, a, y)\n", 2,
+                  "expected const __grid_constant__ CUtensorMap");
+    resolve_fails("//@ map rows = tensor(x, box=[4, 4])\n" TAKES, 1, "name of an axis");
+    resolve_fails("//@ map x = tensor(x, box=[4, 4])\n" TAKES, 1, "name of a tensor");
+    resolve_fails("//@ buffer int a[4]\n//@ map a = tensor(x, box=[4, 4])\n" TAKES, 2,
+                  "name of a buffer");
+    resolve_fails("//@ map a = tensor(x, box=[4, 4])\n//@ launch g<<<1, 1>>>(a, x, x)\n", 0,
+                  "no launch takes the output y");
+}
+
+/* A map that no launch takes at these sizes is not looked at; one of an output gives the output. */
+static void test_maps_of_branches(void **state)
+{
+    (void)state;
+    Plan p;
+    Fault f = {0};
+    DeviceLaunch *l;
+    int n;
+    const char *source = "//@ map a = tensor(x, box=[4, 3])\n//@ map b = tensor(y, box=[16])\n"
+                         "//@ when rows > 7\n//@ launch g<<<1, 1>>>(a, x, x)\n"
+                         "//@ otherwise\n//@ launch g<<<1, 1>>>(b, x, x)\n//@ end\n";
+    if (resolve(source, &p, &l, &n, &f)) fail_msg("%s", f.message);
+    assert_int_equal(n, 1);
+    free(l);
+    plan_release(&p);
+}
+
 /* ---- library calls: the harness's baselines only ---- */
 
 static void trusted_fails(const char *source, int want_line, const char *want)
@@ -436,11 +593,20 @@ static void test_library_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grammar),     cmocka_unit_test(test_branches),
-        cmocka_unit_test(test_cooperative), cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_limits),      cmocka_unit_test(test_floats),
-        cmocka_unit_test(test_resolve),     cmocka_unit_test(test_resolve_mistakes),
-        cmocka_unit_test(test_library),     cmocka_unit_test(test_library_mistakes),
+        cmocka_unit_test(test_grammar),
+        cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_cooperative),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_resolve),
+        cmocka_unit_test(test_resolve_mistakes),
+        cmocka_unit_test(test_library),
+        cmocka_unit_test(test_library_mistakes),
+        cmocka_unit_test(test_map_mistakes),
+        cmocka_unit_test_setup(test_maps, make_mapped),
+        cmocka_unit_test_setup(test_map_limits, make_mapped),
+        cmocka_unit_test_setup(test_maps_of_branches, make_mapped),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, make_task, NULL);

@@ -22,6 +22,7 @@
 #include "eval/cuda/cuda_device.h"
 #include "eval/cuda/measure/light.h"
 #include "eval/cuda/remote.h"
+#include "eval/device/tensor_map.h"
 #include "tests/fixture_path.h"
 
 enum { N = 1000 };

@@ -639,6 +639,36 @@ static void test_other_addresses(void **state)
     unsetenv("TEST_TAKEN");
 }
 
+/* A map is encoded for the memory that it is bound to, in each launch. */
+static void test_tensor_maps(void **state)
+{
+    (void)state;
+    Fault fault;
+    DevicePtr p[2];
+    start();
+    DeviceModule *m = load(0);
+    DeviceLaunch l[2];
+    for (int i = 0; i < 2; i++) {
+        ok(ops->alloc(d, N * 4, "output y", &p[i], &err));
+        TensorMap map = {
+            .base = p[i], .size = {500}, .box = {64}, .type = TENSOR_MAP_F32, .rank = 1};
+        l[i] = (DeviceLaunch){
+            .module = m, .kernel = "mapped", .grid = {1, 1, 1}, .block = {32, 1, 1}, .n_maps = 1};
+        memcpy(l[i].params, &map, sizeof map);
+    }
+    for (int run = 0; run < 2; run++) {
+        ok(ops->run(d, l, 2, &fault));
+        for (int i = 0; i < 2; i++) expect_floats(p[i], N, 500);
+        for (int i = 0; i < 2; i++) ok(ops->poison(d, p[i], &err));
+    }
+    DeviceClock clock;
+    ok(clock_one(l, 1, CLOCK_GRAPH, &clock, &fault));
+    expect_floats(p[0], N, 500);
+    l[0].n_maps = 0; /* the kernel gets no map */
+    assert_int_equal(ops->run(d, l, 1, &fault), 1);
+    ops->close(d);
+}
+
 static void test_refused_names(void **state)
 {
     (void)state;
@@ -687,6 +717,7 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(test_library),
                                        cmocka_unit_test(test_other_addresses),
                                        cmocka_unit_test(test_unmeasured),
+                                       cmocka_unit_test(test_tensor_maps),
                                        cmocka_unit_test(test_refused_names)};
     (void)argc;
     if (driver_ready(argv)) return 1;

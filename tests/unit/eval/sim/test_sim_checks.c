@@ -279,10 +279,12 @@ static void test_unknown_copies(void **state)
     } copies[] = {
         {"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], 16;\n",
          "use atomics"},
-        {"cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], "
-         "[%rd1, "
-         "{%r2}], [%r3];\n",
-         "a tensor map, which only host code can make"},
+        {"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+         "[%r1], [%rd1, {%r2, %r4, %r5}], [%r3], {%h1};\n",
+         "a tensor map for im2col"},
+        {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], "
+         "[%rd1, {%r2}], [%r3];\n",
+         "coordinates that are not as many as the map has dimensions"},
         {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
          "[%r1], [%rd1], 16, [%r3], %h1;\n",
          "copy in each block"},
