@@ -382,80 +382,116 @@ def host(call, n=100, rounds=25):
     return best
 
 
-def boundary():
-    driver = importlib.import_module(f"{name}.driver")
-    op = importlib.import_module(f"{name}.torch_op")
-    made, scopes, init = [], [], driver.Prepared.__init__
+def steps_of(call, inner):
+    """What one call launches, asks of PyTorch and copies, in order, as the plan says."""
+    scope, steps = call.__globals__, []
 
-    def kept(self, *a, **n):
-        init(self, *a, **n)
-        made.append(self)
+    def step(f, counts=lambda *a: True):
+        def record(*a, **n):
+            if counts(*a):
+                steps.append((f, a, n))
+            return f(*a, **n)
+        return record
 
-    def written(title, source, scope, own=op.written):
+    own = {k: f for k, f in scope.items() if k.startswith("_q_line_") or k in ("_q_launch", "_q_whole")}
+    if device == "cpu":  # without the work
+        for k in [k for k in own if "line" in k]:
+            def empty(*a, f=own[k], result=[], **n):
+                if not result:
+                    result.append(f(*a, **n))
+                return result[0]
+            own[k] = empty
+    scope.update((k, step(f, (lambda t: not t.is_contiguous()) if k == "_q_whole" else lambda *a: True))
+                 for k, f in own.items())
+    first, again = scope.get("_q_first"), call.__code__
+    if first:
+        call.__code__ = first.__code__  # with the views that the second source leaves out
+    scope["_q_learn"] = lambda values: None
+    with torch.no_grad():
+        inner(*args, **named)
+    call.__code__ = again
+    scope.update(own)
+    return steps, own["_q_launch"]
+
+
+def sources_of(lines):
+    """Keeps the sources that a package writes out."""
+    kept, own = {}, lines.written
+
+    def written(title, source, scope):
+        kept[title] = source
         if os.environ.get("SHOW"):
             print(source)
-        f = own(title, source, scope)
-        if title == "call":
-            scopes.append((scope, source))
-        return f
+        return own(title, source, scope)
 
-    driver.Prepared.__init__, op.written = kept, written
+    lines.written = written
+    return kept
+
+
+def breakdown(source, scope, run):
+    """Microseconds that each statement of a call adds, by calls that end behind it."""
+    head, *body = source.split("\n")
+    head = head.replace("def call", "def part").replace("def again", "def part")
+    ends = [i for i, line in enumerate(body) if not line.startswith("        ")] + [len(body)]
+    before = 0
+    for begin, end in zip(ends, ends[1:]):
+        last = [] if body[begin].startswith("    return") else ["    return None"]
+        text = "\n".join([head, *body[:end], *last])
+        part = {**scope}
+        exec(text, part)
+        now = host(lambda: run(part["part"]), 60, 12)
+        say("statement", "note", f"{now - before:6.2f} us, {now:7.2f}: {body[begin].strip()}")
+        before = now
+
+
+def boundary():
+    lines, op = importlib.import_module(f"{name}.lines"), importlib.import_module(f"{name}.torch_op")
+    sources = sources_of(lines)
     package.calls.clear()
     inner = copy.deepcopy(fast.inner)
     with torch.no_grad():
         for _ in range(5):
             inner(*args, **named)
-    steps = []  # what one call launches and asks of PyTorch, in order
-
-    def step(f):
-        def record(*a, **n):
-            steps.append((f, a, n))
-            return f(*a, **n)
-        return record
-
-    launch = made[0].kernels.driver.launch
-    for scope, _ in scopes[-1:]:
-        own = {k: f for k, f in scope.items() if k.startswith("_q_line_") or k == "_q_launch"}
-        if device == "cpu":  # without the work
-            for k, f in list(own.items()):
-                def empty(*a, f=f, result=[], **n):
-                    if not result:
-                        result.append(f(*a, **n))
-                    return result[0]
-                own[k] = empty if "line" in k else f
-        scope.update((k, step(f)) for k, f in own.items())
-        with torch.no_grad():
-            inner(*args, **named)
-        scope.update(own)
-    if not scopes:
-        steps = [(launch, c, {}) for p in made if hasattr(p.local, "ready") for c in p.local.ready[2]]
+    call = next(iter(package.calls.values()))
+    steps, launch = steps_of(call, inner)
     bound = inner._quern_bound
-    call, tensors = bound.last[1], type(inner)._quern_given(inner, *args, **named)
+    tensors = type(inner)._quern_given(inner, *args, **named)
     # Copies of what lies in channels_last, and of results back to it, are launches of PyTorch.
     with torch.no_grad():
-        steps += [(torch.Tensor.contiguous, (t,), {}) for t in tensors if not t.is_contiguous()]
-        steps += [(torch.Tensor.contiguous, (t.contiguous(),), {"memory_format": torch.channels_last})
-                  for t in leaves(inner(*args, **named)) if not t.is_contiguous()]
-    index = tensors[0].get_device()
+        copies = [(torch.Tensor.contiguous, (t,), {}) for t in tensors if not t.is_contiguous()]
+        copies += [(torch.Tensor.contiguous, (t.contiguous(),), {"memory_format": torch.channels_last})
+                   for t in leaves(inner(*args, **named)) if not t.is_contiguous()]
+    steps += copies
+    copies += [s for s in steps if s[0] is torch.Tensor.contiguous and s not in copies]
+    index, direct_call = tensors[0].get_device(), bound.last[1]
 
     def bare():
         for f, a, n in steps:
             f(*a, **n)
 
+    def copied():
+        for f, a, n in copies:
+            f(*a, **n)
+
+    def run(f):
+        return f(list(tensors), [t.data_ptr() for t in tensors], op._stream(index))
+
     def direct():
-        call(list(tensors), [t.data_ptr() for t in tensors], op._stream(index))
+        return run(direct_call)
 
     with torch.no_grad():
         whole, eager = host(lambda: inner(*args, **named)), host(lambda: plain_inner(*args, **named), 50, 10)
-        parts = [host(f) for f in (bare, direct)]
-        again = host(lambda: inner(*args, **named)), host(bare)
-        whole, parts[0] = min(whole, again[0]), min(parts[0], again[1])
-        cost, n = whole - parts[0], sum(f is launch for f, _, _ in steps)
+        parts = [host(f) for f in (bare, direct, copied)]
+        again = [host(f) for f in (lambda: inner(*args, **named), bare, direct)]
+        whole, bare_us, below = min(whole, again[0]), min(parts[0], again[1]), min(parts[1], again[2])
+        cost, n = whole - bare_us, sum(f is launch for f, _, _ in steps)
         say("boundary", "ok" if cost < 8 else "FAIL",
-            f"{cost:.2f} us: whole {whole:.2f}, eager {eager:.2f}, bare {parts[0]:.2f} ({n} launches, "
-            f"{len(steps) - n} calls of PyTorch), call below the checks {parts[1]:.2f}, "
-            f"inputs {len(tensors)}, outputs {len(package.out_dtypes)}, "
+            f"{cost:.2f} us: whole {whole:.2f}, eager {eager:.2f}, bare {bare_us:.2f} ({n} launches, "
+            f"{len(steps) - n - len(copies)} calls of PyTorch, {len(copies)} copies of {parts[2]:.2f}), "
+            f"call below the checks {below:.2f}, inputs {len(tensors)}, outputs {len(package.out_dtypes)}, "
             f"buffers {len(package.json['buffers'])}")
+        if os.environ.get("BREAKDOWN"):
+            breakdown(sources.get("again") or sources["call"], call.__globals__, run)
         if device == "cuda":
             graphs(lambda: inner(*args, **named), direct)
 

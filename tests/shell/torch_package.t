@@ -145,6 +145,67 @@ is "each call launches the kernel" "$(awk '{print $1, $2, $3}' lines | uniq -c |
   "2 rest 5,1,1 256,1,1"
 sed 's/^/# /' err | tail -5
 
+# The second call has no views of PyTorch and one allocation for buffers of a type; where an operator's result
+# lies in another way than in the first call, it runs as the first.
+cat >views.py <<'END'
+import ctypes
+import types
+import torch
+import layer.driver, layer.lines, layer.torch_op
+
+driver = layer.driver.Driver("./libcuda.so")
+binary = open("layer/" + layer._package.json["binaries"][-1]["file"], "rb").read()
+kernels = layer.driver.Kernels(driver, binary, layer._package.json["kernels"])
+ones = (1, 1, 1)
+copy = lambda source, to: (0, ones, ones, 0, [("pointer", source, 0), ("pointer", to, 0)], False)
+steps = ["h = aten.linear(x, w)", copy("h", "a"), "rows = aten.view(a, [4, 8])",
+         "p, q = aten.chunk(h, 2, -1)", "u = aten.unflatten.int(q, -1, sizes=[2, -1])",
+         "v = aten.transpose.int(u, 0, 1)", copy("v", "b"), "turned = aten.view(b, [2, 4, 2])",
+         "low = aten.slice.Tensor(rows, 0, 2, 4)", copy("low", "c"), "one = aten.slice.Tensor(c, 0, 1, 9)",
+         copy("one", "d"), "y = aten.add.Tensor(rows, v_sum)", "z = aten.mul.Tensor(turned, v)"]
+steps.insert(6, "v_sum = aten.sum(v)")
+f = torch.float32
+memory = [("d", (8,), f), ("a", (32,), f), ("b", (16,), f), ("c", (16,), f), ("0", (8,), torch.uint8)]
+package = types.SimpleNamespace(inputs=["x", "w"], out_names=["y", "z", "d"])
+sizes = {"h": 128, "v": 64, "low": 64, "one": 32}
+writer = layer.lines.Writer(package, kernels, steps, memory, {}, torch.device("cpu"))
+moved = [sizes[step[4][0][1]] for step in steps if not isinstance(step, str)]
+call = writer.call()
+
+def launch(config, function, table, extra):
+    cells = (ctypes.c_void_p * 2).from_address(table.value)
+    source, to = (ctypes.c_uint64.from_address(cell).value for cell in cells)
+    assert source % 16 == 0 and to % 16 == 0, "not aligned"
+    ctypes.memmove(to, source, moved[launches.setdefault(table.value, len(launches))])
+    return 0
+
+writer.scope["_q_launch"], launches = launch, {}
+x, w = torch.randn(4, 6), torch.randn(8, 6)
+
+def right():
+    h = torch.nn.functional.linear(x, w)
+    v = h[:, 4:].reshape(4, 2, 2).transpose(0, 1)
+    y, z, d = call([x, w], [x.data_ptr(), w.data_ptr()], 0x10)
+    return torch.allclose(y, h + v.sum()) and torch.equal(z, v * v) and torch.equal(d, h[2:].flatten()[1:9])
+
+names = lambda: {n for n in call.__code__.co_names if n in ("_q_view", "_q_first", "_q_learn")}
+print(*names(), right(), *sorted(names()))
+print(right(), right(), sum(n.startswith("_q_line") for n in call.__code__.co_names))
+name = next(n for n in call.__code__.co_names if n.startswith("_q_line"))
+own = writer.scope[name]
+writer.scope[name] = lambda x, w: own(x, w).t().contiguous().t()
+print(right())
+writer.scope[name] = own
+print(right())
+END
+"$python" -W ignore views.py >out 2>err
+is "both sources of a call give the same, and the second one has no views" "$(cat out)" \
+  "_q_learn True _q_first _q_view
+True True 4
+True
+True"
+sed 's/^/# /' err | tail -5
+
 # Buffers that kernels alone take lie in one; transforms of pairs run between launches.
 cat >spectrum.json <<'END'
 {"name": "spectrum", "axes": {"rows": {"size": 64}}, "outputs": {"y": {}},

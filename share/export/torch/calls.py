@@ -36,11 +36,8 @@ def {name}({signature}):
             _q_autocast() or self.training{unlike}):
         return {otherwise}
     _q = self._quern_bound
-    if _q_any(_q.{hooks}):
+    if _q_any(_q.{hooks}) or _q.children != _q.kept:
         return {otherwise}
-    for _q_place, _q_name, _q_child in _q.links:
-        if _q_place.get(_q_name) is not _q_child:
-            return {otherwise}
 {find}    _q_same, _q_call, _q_index, _q_put = _q.last
     if not _q_same({tensors}):
         try:

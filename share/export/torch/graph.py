@@ -98,25 +98,60 @@ def local(name):
     return f"t_{name}"
 
 
-def source_of(line, names, axes, device, scope):
-    """(names of results, source) of a line that runs on local variables, of which it has `names`. What is no
-    number or tensor goes into scope under a name that begins with _q_."""
-    known = {n: _Named(local(n)) for n in names}
-    results, operator, positional, keyword = read_line(line, known, axes, device=device)
+def _names(value):
+    """The tensors in a value of a line."""
+    if isinstance(value, list):
+        return [name for v in value for name in _names(v)]
+    return [value.name] if isinstance(value, _Named) else []
 
-    def text(value):
-        if isinstance(value, list):
-            return f"[{', '.join(map(text, value))}]"
-        if isinstance(value, (_Named, bool, int, str, type(None))):
-            return repr(value)
-        scope[f"_q_value_{len(scope)}"] = value
-        return f"_q_value_{len(scope) - 1}"
 
-    call = f"_q_line_{len(scope)}"
-    _settle(scope, call, operator)
-    arguments = [text(a) for a in positional] + [f"{k}={text(v)}" for k, v in keyword.items()]
-    rest = "" if _gives_tensor(operator) else ", *_"
-    return results, f"{', '.join(map(local, results))}{rest} = {call}({', '.join(arguments)})"
+def _schemas(operator):
+    return [operator._schema] if hasattr(operator, "_schema") else [
+        getattr(operator, o)._schema for o in operator.overloads()]
+
+
+def _gives_views(operator):
+    """Whether results lie in the first argument's memory wherever its strides allow it, and nothing is
+    written."""
+    return all(r.alias_info is not None and not r.alias_info.is_write
+               for schema in _schemas(operator) for r in schema.returns)
+
+
+class Line:
+    """A line as a source on local variables, of which it has `names`. What is no number or tensor goes into
+    scope under a name that begins with _q_."""
+
+    def __init__(self, line, names, axes, device, scope):
+        known = {n: _Named(local(n)) for n in names}
+        self.results, operator, positional, keyword = read_line(line, known, axes, device=device)
+
+        def text(value):
+            if isinstance(value, list):
+                return f"[{', '.join(map(text, value))}]"
+            if isinstance(value, (_Named, bool, int, str, type(None))):
+                return repr(value)
+            scope[f"_q_value_{len(scope)}"] = value
+            return f"_q_value_{len(scope) - 1}"
+
+        call = f"_q_line_{len(scope)}"
+        _settle(scope, call, operator)
+        arguments = [text(a) for a in positional] + [f"{k}={text(v)}" for k, v in keyword.items()]
+        rest = "" if _gives_tensor(operator) else ", *_"
+        self.source = f"{', '.join(map(local, self.results))}{rest} = {call}({', '.join(arguments)})"
+        taken = {local(n): n for n in names}
+        self.taken = [taken[v] for v in _names([*positional, *keyword.values()])]
+        first = positional[0] if positional else None
+        self.first, self.operator = taken[first.name] if isinstance(first, _Named) else None, operator
+
+    def base(self):
+        """The tensor of which the results may be views, or None."""
+        return self.first if self.first and _gives_views(self.operator) else None
+
+    def fixed(self):
+        """Whether sizes of the results follow from those of the arguments."""
+        overloads = [self.operator] if hasattr(self.operator, "tags") else [
+            getattr(self.operator, o) for o in self.operator.overloads()]
+        return not any(torch.Tag.dynamic_output_shape in o.tags for o in overloads)
 
 
 def written(name, source, scope):
@@ -129,9 +164,9 @@ def function_of(lines, inputs, outputs, axes, device):
     """Lines as a function of the inputs that gives a list of the outputs. They are read once."""
     names, scope, body = list(inputs), {}, []
     for line in lines:
-        results, source = source_of(line, names, axes, device, scope)
-        names += results
-        body.append(f"    {source}\n")
+        read = Line(line, names, axes, device, scope)
+        names += read.results
+        body.append(f"    {read.source}\n")
     return written("run", f"def run({', '.join(map(local, inputs))}):\n{''.join(body)}"
                    f"    return [{', '.join(map(local, outputs))}]\n", scope)
 

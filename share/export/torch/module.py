@@ -101,6 +101,7 @@ class Bound:
 
     def __init__(self, module, package):
         self.links, self.hooks, self.refused = [], [], None
+        self.children, self.kept = [], []  # of each submodule: the dictionary of its own, and a copy of that
         self.calls = {}  # by the shapes of the arguments
         self.last = (_never, None, None, None)  # of calls
         # By the formats of the tensors: how results are given, and whether a call was compared.
@@ -109,6 +110,9 @@ class Bound:
                 if s.get("parameter")]
         for sub in module.modules():
             self.links += [(sub._modules, name, child) for name, child in sub._modules.items()]
+            if sub._modules:
+                self.children.append(sub._modules)
+                self.kept.append(dict(sub._modules))
             if sub is not module:
                 self.hooks += [sub._forward_hooks, sub._forward_pre_hooks]
         # torch.compile cannot tell one recurrent module from another.

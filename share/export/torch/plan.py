@@ -216,6 +216,11 @@ def fits(package):
 WORKSPACE, _APART = "0", 256
 
 
+def apart(count):
+    """Bytes from the begin of a buffer to that of the next one."""
+    return -(-count // _APART) * _APART
+
+
 def _elements(spec, axes):
     n = 1
     for e in spec["shape"]:
@@ -309,7 +314,7 @@ def one_workspace(memory, outputs, launches):
             kept.append((name, count))
         else:
             inside[name] = size
-            size += -(-count // _APART) * _APART
+            size += apart(count)
     if not inside:
         return kept, launches
 

@@ -10,8 +10,9 @@ import torch
 
 from . import plan
 from .calls import memory_format, operator_function
-from .driver import Driver, Kernels, Prepared
-from .graph import local, run_line, source_of, written
+from .driver import Driver, Kernels
+from .graph import run_line
+from .lines import ALIGNMENT, Writer
 from .module import module_class
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
@@ -23,7 +24,6 @@ _BUFFERS = {"float": torch.float32, "double": torch.float64, "__half": torch.flo
             "signed char": torch.int8, "int8_t": torch.int8, "unsigned char": torch.uint8,
             "uint8_t": torch.uint8, "short": torch.int16, "bool": torch.bool,
             "__nv_fp8_e4m3": torch.float8_e4m3fn, "__nv_fp8_e5m2": torch.float8_e5m2}
-_ALIGNMENT = 16
 # The handle of the current stream. torch.cuda.current_stream makes an object of it, which costs microseconds.
 _stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (
     lambda index: torch.cuda.current_stream(index).cuda_stream
@@ -53,7 +53,7 @@ _TAGS = (torch.Tag.pt2_compliant_tag,
 
 
 class Package:
-    alignment, device_type = _ALIGNMENT, "cuda"
+    alignment, device_type = ALIGNMENT, "cuda"
 
     def __init__(self, folder, name):
         with open(os.path.join(folder, "package.json")) as f:
@@ -153,8 +153,8 @@ class Package:
                 return f"{name} is on {t.device}, expected {self.device_type}"
             if not (t.is_contiguous() or copied and memory_format(t)):
                 return f"{name} is not contiguous"
-            if not traced and t.data_ptr() % _ALIGNMENT:
-                return f"{name} is not aligned to {_ALIGNMENT} bytes"
+            if not traced and t.data_ptr() % ALIGNMENT:
+                return f"{name} is not aligned to {ALIGNMENT} bytes"
         return None
 
     # ---- what a module asks ----
@@ -241,11 +241,7 @@ class Package:
             (buffer["name"], size) for buffer, size in zip(self.json["buffers"], buffers)]
         sizes, launches = plan.one_workspace(sizes, len(outputs), launches)
         memory = [(name, *types.get(name, ((size,), torch.uint8))) for name, size in sizes]
-        if any(isinstance(step, str) for step in launches):
-            return _call_with_lines(self, self.kernels[device], launches, memory, axes, device), None
-        slots = {name: i for i, name in enumerate(self.inputs + [name for name, _, _ in memory])}
-        run = Prepared(self.kernels[device], launches, slots).run
-        return _call(run, memory, device.type, len(outputs)), None
+        return Writer(self, self.kernels[device], launches, memory, axes, device).call(), None
 
     def _addresses(self, tensors, index):
         """Of the inputs; None where the kernels cannot take them."""
@@ -255,7 +251,7 @@ class Package:
             if (
                 t.dtype is not dtype
                 or t.get_device() != index
-                or address % _ALIGNMENT
+                or address % ALIGNMENT
                 or not t.is_contiguous()
             ):
                 return None
@@ -337,105 +333,6 @@ def _own(result, inputs):
     """A result of an operator shares no memory with its inputs."""
     own = result.untyped_storage()._cdata
     return result.clone() if any(t.untyped_storage()._cdata == own for t in inputs) else result
-
-
-def _allocator(device):
-    """Memory on the current device: without PyTorch's dispatcher, as the code of torch.compile takes it."""
-    try:
-        return getattr(torch._C._dynamo.guards, f"_empty_strided_{device}")
-    except AttributeError:
-        return lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device=device)
-
-
-def _strides(shape):
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.insert(0, step)
-        step *= max(1, size)
-    return tuple(strides)
-
-
-def _make(memory, device):
-    """A function that allocates outputs and buffers, and appends their addresses to a list."""
-    wanted, empty = [(shape, _strides(shape), dtype) for _, shape, dtype in memory], _allocator(device)
-
-    def make(addresses):
-        made = []
-        for shape, strides, dtype in wanted:
-            t = empty(shape, strides, dtype)
-            made.append(t)
-            addresses.append(t.data_ptr())
-        return made
-
-    return make
-
-
-def _call(launch, memory, device, outputs):
-    """A call for one set of shapes on one device, of launches alone: a function of the inputs, the list of
-    their addresses, which it extends, and the stream."""
-    make, empty = _make(memory, device), _allocator(device)
-    _, shape, dtype = memory[0]
-    strides = _strides(shape)
-
-    def call(tensors, addresses, stream):
-        made = make(addresses)
-        launch(addresses, stream)
-        return made[0] if outputs == 1 else tuple(made[:outputs])
-
-    def call_of_one(tensors, addresses, stream):
-        result = empty(shape, strides, dtype)
-        addresses.append(result.data_ptr())
-        launch(addresses, stream)
-        return result
-
-    return call_of_one if len(memory) == 1 else call
-
-
-def _slots(launches, first):
-    """Places of the tensors that launches take: of those in `first` before those that operators make."""
-    taken = dict.fromkeys(value for step in launches if not isinstance(step, str)
-                          for kind, value, _ in step[4] if kind == "pointer")
-    return {name: i for i, name in enumerate(sorted(taken, key=lambda n: n not in first))}
-
-
-def _call_with_lines(package, kernels, steps, memory, axes, device):
-    """The same, where operators run between the launches: a function that is written out."""
-    given = {r.strip() for step in steps if isinstance(step, str) for r in step.split("=", 1)[0].split(",")}
-    memory = [m for m in memory if m[0] not in given]  # an operator makes the others
-    known, scope = package.inputs + [n for n, _, _ in memory if n != plan.WORKSPACE], {}
-    address = {n: f"addresses[{i}]" for i, n in enumerate(package.inputs)}
-    lines = [f"{', '.join(map(local, package.inputs))}, = tensors"]
-    for i, (name, shape, dtype) in enumerate(memory):
-        scope[f"_q_memory_{i}"] = (shape, _strides(shape), dtype)
-        address[name] = f"p_{name}"
-        lines += [f"{local(name)} = _q_empty(*_q_memory_{i})", f"p_{name} = {local(name)}.data_ptr()"]
-    slots = _slots(steps, address)
-    run = Prepared(kernels, [step for step in steps if not isinstance(step, str)], slots)
-    cells = [(name, 0) for name in slots] + [(list(slots)[slot], offset) for slot, offset in run.inside]
-    scope.update(_q_empty=_allocator(device.type), _q_begin=run.begin, _q_failed=run.failed,
-                 _q_launch=kernels.driver.launch)
-    lines.append("_q_cells, _q_launches = _q_begin(stream)")
-    now = [address[n] for n in slots if n in address]
-    lines.append(f"_q_cells[:{len(now)}] = [{', '.join(now)}]")
-    lines += [f"_q_cells[{i}] = {address[n]} + {offset}" for i, (n, offset) in enumerate(cells)
-              if offset and n in address]
-    made, at = set(), 0  # made: by operators, which may give channels last
-    for step in steps:
-        if isinstance(step, str):
-            results, line = source_of(step, known, axes, device, scope)
-            known, made = known + results, made.union(results)
-            lines.append(line)
-            continue
-        for name in dict.fromkeys(v for kind, v, _ in step[4] if kind == "pointer" and v in made):
-            lines.append(f"{local(name)} = {local(name)}.contiguous()")
-            lines += [f"_q_cells[{i}] = {local(name)}.data_ptr()" + f" + {offset}" * bool(offset)
-                      for i, (n, offset) in enumerate(cells) if n == name]
-            made.discard(name)
-        lines += [f"_q_status = _q_launch(*_q_launches[{at}])", "if _q_status: _q_failed(_q_status)"]
-        at += 1
-    results = [local(n) + (".contiguous()" if n in made else "") for n in package.out_names]
-    lines.append(f"return {', '.join(results)}")
-    return written("call", "\n    ".join(["def call(tensors, addresses, stream):", *lines]), scope)
 
 
 def load(init_file, name):
