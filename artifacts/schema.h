@@ -4,7 +4,7 @@
  * Types: t text, b bytes, i int, f float, B bool, I ints, F floats, T texts, m map, L list of maps;
  * ? marks an optional field.
  *
- * samples   id t  task t  split t  stage t  producer t (template, openai:MODEL, native, dir:PATH)
+ * samples   id t  task t  split t  stage t  producer t (generator, openai:MODEL, native, dir:PATH)
  *           group t (the prompt's)  trial i  seed i  finish t (stop, length, error)
  *           text t (the answer)  source t (the candidate, "" if the answer holds none)  prompt t
  *           prompt_ids I?  ids I?  logprobs F? (as sampled, native only)  usage m?

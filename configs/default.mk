@@ -3,7 +3,7 @@
 # compositions are held out.
 TASKS ?= silu_bias,sigmoid_rowmul,hswish_gate_relu,softplus_res_leaky_rowmul,rowmul_amax,res_mean_rowmul,bias_norm_rowadd,gelu_softmax,gate_logsoftmax,gate_layernorm,sigmoid_rmsnorm_clamp,tanh_center_softplus_f16,mm_tanh,mm_silu_f16,linear_sigmoid_amax,silu_cumsum,turn_hswish,gelu_avgpool,silu_bias_sigmoid,gate_relu_res_softplus,hswish_bias,gelu_rowmul_center_clamp,silu_layernorm_res,linear_silu_rowmul,linear_gelu_mean_bf16,scale_mean_rowadd
 STARTER ?= share/starter
-TEACHERS ?= template
+TEACHERS ?= generator
 COLLECT ?= --trials 40 --keep 24 --mistakes 0.15
 FILTER ?= --contrastive 0.6 --drills 1
 SMALL_MODEL ?= --vocab 2048 --hidden 128 --ff 352 --layers 4 --heads 4 --kv-heads 2

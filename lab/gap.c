@@ -1,4 +1,4 @@
-/* Tasks are in the order of the pool of the whole grammar. */
+/* Tasks are in the order of the pool of the whole range. */
 #include "lab/gap.h"
 
 #include <math.h>
@@ -58,7 +58,7 @@ static void sum_up(Gap *g)
     g->closed.middle = g->n ? closed / gap : NAN;
 }
 
-/* Begins the next task of the pool of the whole grammar if it has a gap. Returns NULL if not. */
+/* Begins the next task of the pool of the whole range if it has a gap. Returns NULL if not. */
 static GapTask *next_task(Gap *g, const Pool *teacher, const Pool *full, long at)
 {
     const char *task = full->items[at].task;

@@ -1,4 +1,4 @@
-/* How much of the gap between what the teacher has shown and what its whole grammar reaches a set of
+/* How much of the gap between what the teacher has shown and what its whole range reaches a set of
  * kernels closes: log(best/teacher) / log(full/teacher). Over tasks it is the sum of the upper
  * logarithms over the sum of the lower ones, so that a task with a small gap has a small weight. */
 #ifndef LAB_GAP_H

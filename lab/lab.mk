@@ -49,7 +49,7 @@ prompt = $(if $(lab_ask),$(lab_prompt),quern-prompt)
 endif
 
 # ---- withheld designs: the teacher keeps its fast ones from half of the train tasks ----
-# What its whole grammar reaches there, at as many trials, is in lab/full: quern-gap compares.
+# What its whole range reaches there, at as many trials, is in lab/full: quern-gap compares.
 lab_withheld := $(if $(lab_skipped),,$(filter 1,$(LAB_WITHHOLD)))
 ifneq ($(lab_withheld),)
 lab_without := --without $(R)/lab/withheld

@@ -1,4 +1,4 @@
-/* quern-gap: how much of the gap between the teacher and its whole grammar the samples of a run close. */
+/* quern-gap: how much of the gap between the teacher and its whole range the samples of a run close. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

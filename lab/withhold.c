@@ -5,10 +5,7 @@
 
 #include "base/random.h"
 
-static const char designs[] =
-    "vector=2 vector=4 vector=8 way=registers way=turns way=online way=moments passes=online "
-    "passes=moments keep=registers fusion=all " /* of the template teacher */
-    "vec=2 vec=4 vec=8 pass=1 store=no";
+static const char designs[] = "vec=2 vec=4 vec=8 pass=1 store=no";
 
 int withhold_task(const Task *task)
 {

@@ -229,16 +229,11 @@ static void put_row(const Report *r, const ReportModel *m, Buffer *b)
         buffer_puts(b, "<td>–</tr>\n");
 }
 
-static int is_built_in(const char *name)
-{
-    return !strcmp(name, "generator") || !strcmp(name, "template");
-}
-
 int models_write(const Report *r, Buffer *b)
 {
     int asked = 0;
     for (int i = 0; i < r->n_models; i++)
-        asked |= r->models[i].paid > 0 || !is_built_in(r->models[i].name);
+        asked |= r->models[i].paid > 0 || strcmp(r->models[i].name, "generator") != 0;
     if (!asked) return 0;
     buffer_puts(b, "<h2 id=\"models\">Teachers and endpoints</h2>\n<p>Their answers to train tasks "
                    "in the whole run. The mean is over the tasks that each was asked for, of its "

@@ -159,7 +159,7 @@ void report_release(Report *r);
 int models_load(Report *r, const char *samples, const char *verdicts, int whole, Error *err);
 int models_ledger(Report *r, const char *path, Error *err);
 void models_release(Report *r);
-/* Returns the number of rows, 0 where the template teacher alone has one: then nothing is written. */
+/* Returns the number of rows, 0 where the generator alone has one: then nothing is written. */
 int models_write(const Report *r, Buffer *b);
 
 /* ---- table.c ---- */

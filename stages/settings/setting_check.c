@@ -95,16 +95,14 @@ static int check_teacher(const Settings *s, const char *name, Error *err)
         return file_exists(name + 4)
                    ? 0
                    : setting_refuse(s, SETTING_TEACHERS, err, ": there is no folder %s", name + 4);
-    if (!strcmp(name, "template") || !strcmp(name, "generator") || has_name(name, "openai:") ||
-        has_name(name, "anthropic:"))
+    if (!strcmp(name, "generator") || has_name(name, "openai:") || has_name(name, "anthropic:"))
         return 0;
     if (!strcmp(name, "none"))
         return setting_refuse(s, SETTING_TEACHERS, err, ": expected none alone, or teachers");
-    return setting_refuse(
-        s, SETTING_TEACHERS, err,
-        ": expected generator, template, openai:MODEL, anthropic:MODEL, dir:PATH, "
-        "file:PATH or none, found '%s'",
-        name);
+    return setting_refuse(s, SETTING_TEACHERS, err,
+                          ": expected generator, openai:MODEL, anthropic:MODEL, dir:PATH, "
+                          "file:PATH or none, found '%s'",
+                          name);
 }
 
 static int check_teachers(Settings *s, Error *err)

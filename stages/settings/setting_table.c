@@ -58,7 +58,7 @@ const SettingSpec setting_table[SETTING_COUNT] = {
                            .help = "CPU seconds that a compilation may take, for every program; "
                                    "three times as many with CUTLASS's headers"},
     RUN(TEACHERS, LIST, "generator", STAMP_COLLECT,
-        "sources of stage 1: generator, template, openai:MODEL, anthropic:MODEL, dir:PATH, "
+        "sources of stage 1: generator, openai:MODEL, anthropic:MODEL, dir:PATH, "
         "file:PATH; none: no stage 1, for a model that writes CUDA already"),
     DERIVED(KERNELS, "kernels", STAMP_COLLECT),
     PROFILE(COLLECT, FLAGS, STAMP_COLLECT,

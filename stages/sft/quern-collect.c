@@ -73,7 +73,7 @@ int main(int argc, char **argv)
         {"output", FLAG_TEXT, &o.output, "samples artifact to write", .required = 1, .aside = 1},
         TASK_FLAGS(o.only, o.root),
         {"teachers", FLAG_TEXT, &o.names,
-         "comma separated: generator, template, openai:MODEL, anthropic:MODEL, dir:PATH, "
+         "comma separated: generator, openai:MODEL, anthropic:MODEL, dir:PATH, "
          "file:PATH"},
         {"trials", FLAG_INT, &o.trials, "answers at most for each task and teacher; 0: no teacher",
          0, 100000},
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
          "a file of genes that are not drawn: lines of a task, or *, and NAME=VALUE...",
          .aside = 1},
         {"mistakes", FLAG_FLOAT, &o.mistakes,
-         "share of the built-in teachers' kernels with a beginner's mistake", 0, 1},
+         "share of the generator's kernels with a beginner's mistake", 0, 1},
         {"max-new", FLAG_INT, &o.max_new, "tokens of an endpoint's answer", 16, 131072, .aside = 1},
         {"concurrency", FLAG_INT, &o.concurrency, "requests to an endpoint at once", 1, 1024,
          .aside = 1},

@@ -1,4 +1,4 @@
-/* The kinds of teachers: the grammar, the generator, a directory, an endpoint. */
+/* The kinds of teachers: the generator, a directory, an endpoint. */
 #include "stages/teacher/teacher.h"
 
 #include <dirent.h>
@@ -17,7 +17,6 @@
 #include "stages/data/describe.h"
 #include "stages/data/promptset.h"
 #include "stages/policy/prompt.h"
-#include "stages/teacher/template.h"
 
 enum { MAX_SOURCE = 1 << 20 };
 
@@ -34,11 +33,10 @@ static int is_generator(const char *name)
 int teacher_check(const char *name, Error *err)
 {
     const char *colon = strchr(name, ':');
-    if (!strcmp(name, "template") || is_generator(name) ||
-        (colon && colon[1] && (llm_is_endpoint(name) || is_directory(name))))
+    if (is_generator(name) || (colon && colon[1] && (llm_is_endpoint(name) || is_directory(name))))
         return 0;
     return error_set(err, ERROR_USAGE,
-                     "teacher '%s': expected template, generator, openai:MODEL, anthropic:MODEL or "
+                     "teacher '%s': expected generator, openai:MODEL, anthropic:MODEL or "
                      "dir:PATH",
                      name);
 }
@@ -108,26 +106,6 @@ static void ask_generator(const Teacher *t, TeacherRequest *q)
     else if (q->trial == 0)
         log_warn("the generator draws no kernels: %s", why.text);
     buffer_release(&text);
-}
-
-/* ---- the grammar ---- */
-
-static int ask_template(const Teacher *t, TeacherRequest *q, Error *err)
-{
-    TemplateKernel k;
-    Buffer text;
-    if (!template_knows(q->task)) { /* no formula */
-        ask_generator(t, q);
-        return 0;
-    }
-    const TemplateDraw draw = {seed_of(t, q), t->mistakes, designs_of(t->without, q->task->name)};
-    if (template_for_task(q->task, draw, &k, err)) return -1;
-    buffer_init(&text, MAX_SOURCE);
-    answer_write(&text, k.analysis, k.design, k.source);
-    q->record = kernel_record(t, q, &text);
-    buffer_release(&text);
-    template_release(&k);
-    return 0;
 }
 
 /* ---- a directory ---- */
@@ -369,7 +347,6 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
 static int ask_one(const Teacher *t, TeacherRequest *q, Error *err)
 {
     if (is_directory(t->name)) return ask_directory(t, q, err);
-    if (!is_generator(t->name)) return ask_template(t, q, err);
     ask_generator(t, q);
     return 0;
 }

@@ -1,6 +1,5 @@
 /* Teachers write the samples of stage 1. A teacher has a name:
  *   generator                       kernels that the generator draws (generate/draw/draw.h)
- *   template                        a grammar of kernels for formulas; for other tasks the generator
  *   openai:MODEL, anthropic:MODEL   an endpoint
  *   file:PATH                       a file of teachers (stages/teacher/teacher.h)
  *   dir:PATH                        the sources PATH/<task>/NAME.cu, in the order of their names
@@ -26,8 +25,8 @@ typedef struct {
     const char *name;            /* as above; an entry of a file may have another one */
     const char *endpoint;        /* "openai:MODEL"; NULL: the name */
     const char *url, *key_env;   /* endpoint; NULL: as llm/endpoint.h has it */
-    double mistakes;             /* template, generator: share of kernels with a mistake */
-    const Designs *without;      /* the same: designs, or genes, that are not drawn; NULL: none */
+    double mistakes;             /* generator: share of kernels with a mistake */
+    const Designs *without;      /* the same: genes that are not drawn; NULL: none */
     int trials, keep;            /* answers at most for a task; enough correct ones */
     int max_tokens, concurrency; /* endpoint */
     BudgetPrice price;           /* endpoint */

@@ -129,7 +129,7 @@ refused 'REFRESH=yes: expected 1 or 0' REFRESH=yes
 refused 'LEAN=1: LEAN is gone: a word of TRAINING, --lean' LEAN=1
 refused 'STAGE1=0: STAGE1 is gone: TEACHERS=none is a run without stage 1' STAGE1=0
 refused 'TEACHERS=none,generator: expected none alone, or teachers' TEACHERS=none,generator
-refused 'TEACHERS=foo: expected generator, template, openai:MODEL, anthropic:MODEL, dir:PATH,' TEACHERS=foo
+refused 'TEACHERS=foo: expected generator, openai:MODEL, anthropic:MODEL, dir:PATH,' TEACHERS=foo
 refused 'RUNS=a b: expected a folder' 'RUNS=a b'
 refused 'TRAINER: expected one line, found several' $'TRAINER=a\nb'
 refused 'PROMPTS: --groups expects a value from 1 to 10000, found 0' --check PROMPTS='--groups 0'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# LAB_WITHHOLD=1: the whole grammar is collected for the withheld tasks, and quern-gap and the table of an
+# LAB_WITHHOLD=1: the whole range is collected for the withheld tasks, and quern-gap and the table of an
 # ablation say how much of the gap is closed. TAP on stdout.
 . "$(dirname "$0")/pipeline.sh"
 sed -i 's/^TASKS .*/TASKS ?= relu,gelu,transpose,softmax/; /^PROMPTS /s/--plain 2/--plain 1/;
@@ -11,7 +11,7 @@ export_() { "$BIN/quern-artifact" export "$(dir a)/$1"; }
 tasks() { export_ "$1" | sed -n 's/.*"task":"\([a-z_]*\)".*/\1/p' | sort -u | tr '\n' ' '; }
 full=$(tasks lab/full/samples.qa) all=$(tasks collect/samples.qa)
 [ -n "$full" ] && [ "$full" != "$all" ]
-ok $? "the whole grammar is asked for withheld tasks alone: $full of $all"
+ok $? "the whole range is asked for withheld tasks alone: $full of $all"
 [ "$(export_ lab/full/pool.qa | wc -l)" -gt 0 ]; ok $? 'a run with withheld designs has a pool'
 [ "$(grep -c vec=4 "$(dir a)/lab/withheld")" = 2 ]; ok $? 'two tasks have withheld designs'
 "$BIN/quern-gap" "$(dir a)" >"$tmp/gap"; s=$?
@@ -19,7 +19,7 @@ for f in selfsup/1 crl/1 report/sft report/crl; do
   [ $s = 0 ] && grep -q "^| $f | all " "$tmp/gap"; ok $? "the gap closed by $f"
 done
 ! export_ report/crl/pool.qa | grep -q '"stage":"full"'
-ok $? "the whole grammar's kernels are not in the run's pool"
+ok $? "the whole range's kernels are not in the run's pool"
 crl a LAB_WITHHOLD=1; [ $? = 0 ] && [ -z "$(ran)" ]; ok $? 'the same command again does nothing'
 mkdir "$tmp/cells" && ln -s "$root/$(dir a)" "$tmp/cells/x-1"
 gap=$(sed -n 's/^| report\/crl | all [1-9][0-9]* | \([-0-9.]*\)%.*/\1/p' "$tmp/gap")
