@@ -174,13 +174,13 @@ docs: build
 
 # Speeds, one after another, in one table.
 bench: build
-	@mk/bench $(BUILD)
+	@tests/bench/simulator $(BUILD)
 
 # The speeds of the evaluator and of the engine on a GPU, in two tables: about ten minutes. bench-gpu-full has
 # all counts: half an hour more.
 bench-gpu bench-gpu-full: build
-	@mk/bench-gpu '$(BUILD)' '$(GPU)' '$(filter %-full,$@)'
-	@mk/bench-engine '$(BUILD)' '$(GPU)'
+	@tests/bench/evaluator '$(BUILD)' '$(GPU)' '$(filter %-full,$@)'
+	@tests/bench/engine '$(BUILD)' '$(GPU)'
 
 # ---- installing: programs, tasks, rules, man pages, completion. All is found from where `quern` is. ----
 .PHONY: install uninstall clean

@@ -119,7 +119,7 @@ PAGE = runs/$(REPORTED)/report.html
 .PHONY: test-report picture
 test-report picture: build
 	@[ -e '$(PAGE)' ] || $(MAKE) --no-print-directory crl PROFILE=smoke RUN=$(REPORTED)
-	@mk/test-report '$(PAGE)' '$(BUILD)/report' $(if $(filter picture,$@),docs/report.png)
+	@tests/report '$(PAGE)' '$(BUILD)/report' $(if $(filter picture,$@),docs/report.png)
 
 # ---- sources ----
 # Layers, sizes, head comments, format: mk/lint says what it checks. `make format` formats every source.
@@ -138,5 +138,5 @@ fuzz:
 	  "(Debian: apt-get install clang libclang-rt-14-dev libomp-dev)" >&2; exit 2; }
 	+@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=clang \
 	  OPT="-O1 -g $(ARCH_FLAGS)" SAN="-fsanitize=fuzzer-no-link,address,undefined" fuzz-targets
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) mk/fuzz $(BUILD)/libfuzzer/fuzz
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $(BUILD)/libfuzzer/fuzz
 fuzz-targets: $(FUZZERS)

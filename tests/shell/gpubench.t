@@ -1,7 +1,7 @@
 #!/bin/bash
 # quern-gpubench on the simulator: it counts every failure, and calls no number reached that was not measured.
-# Then mk/bench-gpu, which measures the parts one by one within a budget, with stand-ins for Quern's programs.
-# TAP on stdout.
+# Then tests/bench/evaluator, which measures the parts one by one within a budget, with stand-ins for
+# Quern's programs. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 export QUERN_LOG=quiet TMPDIR=$tmp
 bench() { # FLAGS: sets status
@@ -88,7 +88,7 @@ trials=$(field trials 3)
 [ "${trials:-0}" -gt 0 ] && [ "$trials" -lt 40000 ] && [ "$(field trials 6)" = 'NOT REACHED' ]
 ok $? "told to stop: what there is, as such ($trials trials)"
 
-# ---- mk/bench-gpu ----
+# ---- tests/bench/evaluator ----
 mkdir -p "$tmp/build/bin"
 for program in eval evald compile light cudarunner; do echo >"$tmp/build/bin/quern-$program"; done
 cat >"$tmp/build/bin/quern-gpubench" <<END
@@ -103,7 +103,7 @@ echo "\$part \$limit" >>"$tmp/calls"
 [ "\$part" != hostile ]
 END
 chmod +x "$tmp/build/bin/quern-gpubench"
-parts() { (cd "$root" && mk/bench-gpu "$tmp/build" sim:h100 1) >"$tmp/out" 2>"$tmp/err"; status=$?; }
+parts() { (cd "$root" && tests/bench/evaluator "$tmp/build" sim:h100 1) >"$tmp/out" 2>"$tmp/err"; status=$?; }
 # The limits of a budget count down with the clock: a busy machine may take 50 s of it before a part begins.
 calls() {
     awk '{ for (most = 170; most <= 410; most += 240) if ($2 > most - 50 && $2 <= most) $2 = most

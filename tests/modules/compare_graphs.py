@@ -1,5 +1,5 @@
-"""Compares imported tasks with their modules in double precision: python3 tools/compare_graphs.py KERNELBENCH
-[WORD...]
+"""Compares imported tasks with their modules in double precision:
+python3 tests/modules/compare_graphs.py KERNELBENCH [WORD...]
 
 Each check workload of each task in tasks/kernelbench: the module runs on the inputs that Quern drew, its
 parameters replaced by those of the task, in float64. Prints one line a task: the largest difference over the
@@ -18,10 +18,11 @@ import tempfile
 import numpy as np
 import torch
 
-import export
+HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(HERE, "tools"))
+import export  # noqa: E402
 
 LIMIT = 1e-10
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 QUERN_TASK = os.path.join(os.environ.get("QUERN_BUILD", os.path.join(HERE, "build")), "bin", "quern-task")
 
 
