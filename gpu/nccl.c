@@ -23,8 +23,6 @@ static struct {
     int (*reduce_scatter)(const void *from, void *to, size_t n, int type, int op, void *comm,
                           CuStream stream);
     int (*all_gather)(const void *from, void *to, size_t n, int type, void *comm, CuStream stream);
-    int (*broadcast)(const void *from, void *to, size_t n, int type, int root, void *comm,
-                     CuStream stream);
     const char *(*status)(int);
     const char *(*last_error)(void *comm);
     int loaded;
@@ -37,8 +35,7 @@ static int load(Error *err)
         {"ncclGetUniqueId", &nccl.get_id},           {"ncclCommInitRank", &nccl.init},
         {"ncclCommDestroy", &nccl.destroy},          {"ncclAllReduce", &nccl.all_reduce},
         {"ncclReduceScatter", &nccl.reduce_scatter}, {"ncclAllGather", &nccl.all_gather},
-        {"ncclBroadcast", &nccl.broadcast},          {"ncclGetErrorString", &nccl.status},
-        {"ncclGetLastError", &nccl.last_error},
+        {"ncclGetErrorString", &nccl.status},        {"ncclGetLastError", &nccl.last_error},
     };
     if (nccl.loaded) return 0;
     setenv("NCCL_NVLS_ENABLE", "0", 0);
@@ -96,10 +93,4 @@ int nccl_all_gather(Nccl *c, void *p, size_t bytes, CuStream stream, Error *err)
     return check(
         nccl.all_gather((char *)p + (size_t)c->rank * bytes, p, bytes, UINT8, c->comm, stream),
         c->comm, "NCCL's all-gather", err);
-}
-
-int nccl_broadcast(Nccl *c, void *p, size_t bytes, CuStream stream, Error *err)
-{
-    return check(nccl.broadcast(p, p, bytes, UINT8, 0, c->comm, stream), c->comm,
-                 "NCCL's broadcast", err);
 }

@@ -31,6 +31,5 @@ int nccl_reduce_scatter(Nccl *c, float *x, size_t each, CuStream stream, Error *
 /* p: a slice of `bytes` bytes for every rank. Each rank's slice is copied to all ranks. */
 int nccl_all_gather(Nccl *c, void *p, size_t bytes, CuStream stream, Error *err);
 /* The bytes of rank 0 are copied to all ranks. */
-int nccl_broadcast(Nccl *c, void *p, size_t bytes, CuStream stream, Error *err);
 
 #endif

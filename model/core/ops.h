@@ -136,7 +136,6 @@ typedef struct {
     int (*join)(const void *id, int rank, int n, Error *err);
     void (*leave)(void);
     void (*all_reduce)(float *x, size_t n);
-    void (*broadcast)(void *p, size_t bytes);
     void (*reduce_scatter)(float *x, size_t each);
     void (*all_gather)(void *p, size_t bytes);
     void (*settle)(void);

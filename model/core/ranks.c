@@ -332,11 +332,3 @@ void ranks_settle(void)
 {
     if (group.collectives) group.collectives->settle();
 }
-
-int ranks_broadcast(void *p, size_t bytes, Error *err)
-{
-    if (!group.size || !bytes) return 0;
-    if (!group.collectives) return ranks_host_share(p, bytes, err);
-    group.collectives->broadcast(p, bytes);
-    return 0;
-}

@@ -45,7 +45,6 @@ int ranks_all_reduce(float *x, size_t n, Error *err); /* x becomes the sum of al
  * ranks_size() * each numbers, where `each` comes from ranks_each. The slice of rank r begins at r
  * * each. */
 size_t ranks_each(size_t n, size_t align); /* a multiple of align; all slices cover n */
-int ranks_broadcast(void *p, size_t bytes, Error *err); /* from rank 0 to all */
 /* ranks_reduce_scatter and ranks_all_gather start after all earlier operations of the table and run
  * in parallel to later ones. Later operations may not use the array before ranks_settle, `download`
  * or `status`. */

@@ -53,12 +53,6 @@ static void all_reduce(float *x, size_t n)
     cuda_settle();
 }
 
-static void broadcast(void *p, size_t bytes)
-{
-    COLLECTIVE(nccl_broadcast(comm.nccl, p, bytes, s, &err_));
-    cuda_settle();
-}
-
 static void clear(CuStream s, float *x, size_t n)
 {
     if (n)
@@ -86,7 +80,6 @@ const Collectives cuda_collectives = {.new_id = new_id,
                                       .join = join,
                                       .leave = leave,
                                       .all_reduce = all_reduce,
-                                      .broadcast = broadcast,
                                       .reduce_scatter = reduce_scatter,
                                       .all_gather = all_gather,
                                       .settle = cuda_settle};

@@ -18,11 +18,6 @@ static inline const uint64_t *fences_of(const Fences *f, int warp)
     return f->since >> warp & 1 ? f->of[warp] : f->merged;
 }
 
-static inline int fences_cover(const Fences *f, int warp, int of, uint64_t position)
-{
-    return fences_of(f, warp)[of] >= position;
-}
-
 /* A warp's fence: it covers its own accesses, and the others' that the warp knows of. */
 static inline void fences_add(Fences *f, int warp, uint64_t own, const uint64_t *others)
 {

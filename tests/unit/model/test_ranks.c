@@ -99,10 +99,6 @@ static void collectives(int n)
     TRY(ranks_all_gather(half, 3 * sizeof *half, &err_));
     for (int i = 0; i < 3 * n; i++) need(half[i] == 100 * (i / 3) + i % 3, "all_gather");
 
-    for (int i = 0; i < LARGE; i++) x[i] = rank ? -1 : (float)i;
-    TRY(ranks_broadcast(x, LARGE * sizeof *x, &err_));
-    for (int i = 0; i < LARGE; i++) need(x[i] == (float)i, "broadcast");
-
     double sum[2] = {rank + 1, 0.1 * rank};
     TRY(ranks_host_sum(sum, 2, &err_));
     double tenths = 0;

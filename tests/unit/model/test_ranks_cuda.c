@@ -124,14 +124,6 @@ static void test_copies(int n, float *x, float *host)
     for (size_t i = 0; i < each * (size_t)n; i++)
         if (host[i] != (float)(i / each) * 10000 + (float)(i % each % 9999)) die("all_gather");
     passed("all_gather");
-
-    for (int i = 0; i < N; i++) host[i] = rank ? -1 : (float)i;
-    ops->upload(x, host, N * sizeof *host);
-    TRY(ranks_broadcast(x, N * sizeof *host, &err_));
-    ops->download(host, x, N * sizeof *host);
-    for (int i = 0; i < N; i++)
-        if (host[i] != (float)i) die("broadcast");
-    passed("broadcast");
 }
 
 /* Inexact sums have the same bits in all ranks and again. */
