@@ -32,6 +32,13 @@ double way_sum_error(int64_t n);
  * key and their indices give. */
 void way_blur(double *x, int64_t from, int64_t n, double by, uint64_t key);
 
+/* Adds by * that noise instead. */
+void way_shift(double *x, int64_t from, int64_t n, double by, uint64_t key);
+
+/* Of an operator that gives numbers at equal steps: what each of them may be off, however small it is, since
+ * it is the sum of a start and of rounded steps. 0 of other operators, and of whole numbers. */
+double way_step_error(const OpCall *c);
+
 void way_fill_bits(const TaskTensor *x, Variant variant, int input, double *v, size_t n);
 
 #endif

@@ -28,7 +28,8 @@ typedef struct {
     GraphBound *b;
     void *in[TASK_MAX_TENSORS]; /* of their types */
     size_t elements[TASK_MAX_TENSORS];
-    double by; /* of a blur; 0: none */
+    double by;    /* of a blur; 0: none */
+    double shift; /* beside it, whatever the size of an element */
     uint64_t key;
 } Own;
 
@@ -100,8 +101,10 @@ static int fetch(void *of, int input, int64_t from, int64_t n, double *dst, Erro
     } else {
         dtype_to_double(x->dtype, (const char *)o->in[input] + at, dst, (size_t)n);
     }
-    if (o->by > 0 && dtype_is_float(x->dtype))
+    if (o->by > 0 && dtype_is_float(x->dtype)) {
         way_blur(dst, from, n, o->by, o->key + (uint64_t)input);
+        if (o->shift > 0) way_shift(dst, from, n, o->shift, ~o->key + (uint64_t)input);
+    }
     return 0;
 }
 
@@ -217,6 +220,15 @@ static int chosen_by_ways(const Own *o, Choice *c, Error *err)
     return rc < 0 ? -1 : 0; /* where they cost too much, blurs tell */
 }
 
+/* What constants are compared with may lie on either side of one that is off. */
+static double off_steps(const GraphBound *b)
+{
+    double most = 0;
+    for (int node = 0; node < b->graph->n_nodes; node++)
+        most = fmax(most, way_step_error(&b->calls[node].call));
+    return most;
+}
+
 /* Half of the blurs are as large as the largest of millions of errors. */
 static int chosen_by_blurs(Own *o, const Choice *c, int i, Error *err)
 {
@@ -224,8 +236,9 @@ static int chosen_by_blurs(Own *o, const Choice *c, int i, Error *err)
     double value;
     int rc = 0;
     o->by = unit_of(o, e->output);
+    o->shift = off_steps(o->b);
     for (uint64_t k = 0; k < 2 * BLURS && !rc && !c->within[i]; k++) {
-        if (k == BLURS) o->by *= MOST_OF_BLURS;
+        if (k == BLURS) o->by *= MOST_OF_BLURS, o->shift *= MOST_OF_BLURS;
         rc = blurred(o, e, i, k, &value, err);
         if (!rc) c->within[i] = value == c->got[i];
     }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Contents at the ends of what types hold: rows of the largest and least integers of a range, numbers that a
-# short integer does not hold, sums of half types that are large. TAP on stdout.
+# short integer does not hold, sums of half types that are large, edges of intervals. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
 cd "$tmp" || exit 1
@@ -20,7 +20,10 @@ draft whole "$axes" '"x": {"dtype": "float32", "shape": ["rows", "cols"]}' \
     '"h = aten.mul.Tensor(x, 10.0)", "y = aten.to.dtype(h, torch.int32)"'
 draft halves "$axes" '"x": {"dtype": "float16", "shape": ["rows", "cols"]}' \
     '"y = aten.sum.dim_IntList(x, [1])"'
-"$BIN/quern-derive" -o tasks {sums,counts,whole,halves}.json >derived; ok $? "four tasks are derived"
+draft bins "$axes" '"x": {"dtype": "float32", "shape": ["rows", "cols"]}' \
+    '"e = aten.linspace(-2.1, 2.9, 50)", "b = aten.bucketize.Tensor(x, e)", "y = aten.to.dtype(b, torch.int32)"'
+"$BIN/quern-derive" -o tasks {sums,counts,whole,halves,bins}.json >derived
+ok $? "five tasks are derived"
 
 # A warp adds a row.
 row() { # TYPE_IN TYPE_OUT SUM TERM RESULT
@@ -63,10 +66,30 @@ extern "C" __global__ void k(const float *x, int *y, int n)
 }
 END
 }
+bins() { # LAST: as eager PyTorch computes the edges
+    cat <<END
+//@ launch k<<<ceil_div(rows * cols, 256), 256>>>(x, y, rows * cols)
+extern "C" __global__ void k(const float *x, int *y, int n)
+{
+    __shared__ float e[50];
+    int t = threadIdx.x, i = blockIdx.x * 256 + t, low = 0, high = 50;
+    if (t < 50) e[t] = t < 25 ? -2.1f + 5.0f / 49 * t : $1 - 5.0f / 49 * (49 - t);
+    __syncthreads();
+    while (low < high && i < n) {
+        int m = (low + high) / 2;
+        if (e[m] >= x[i])
+            high = m;
+        else
+            low = m + 1;
+    }
+    if (i < n) y[i] = low;
+}
+END
+}
 judged() { # NAME TASK OUTCOME; the kernel is on stdin
     cat >k.cu
-    is "$1" "$("$BIN/quern-eval" --task "$2" --task-root tasks --device sim:h100 --json k.cu 2>err |
-        json_field outcome)" "$3"
+    is "$1" "$("$BIN/quern-eval" --task "$2" --task-root tasks --device sim:h100 --seed "${4-1}" --json k.cu \
+        2>err | json_field outcome)" "$3"
 }
 at='x[(long long)row * cols + c]'
 judged "a sum of integers is right" sums ok < <(row int int int "$at" s)
@@ -79,4 +102,6 @@ judged "one through 16 bits is not" whole wrong_result < <(each '(short)(x[i] * 
 judged "a sum of halves is right" halves ok < <(row __half __half float "$at" '__float2half(s)')
 judged "one that ends at 1000 is not" halves wrong_result \
     < <(row __half __half float "$at" '__float2half(fminf(fmaxf(s, -1000.0f), 1000.0f))')
+for seed in 1 2 3; do judged "edges as eager has them, seed $seed" bins ok "$seed" < <(bins 2.9f); done
+judged "edges that are off by 1e-4 are not right" bins wrong_result < <(bins 2.9003f)
 done_testing
