@@ -200,7 +200,7 @@ static void note_mean(HonestCase *c, int i)
     }
 }
 
-/* Few elements of an integer output are others: a choice between two that lie near each other, which the judge
+/* Few elements of an integer output are others: a choice between two that lie near each other. The judge
  * looks at one by one (own_choice). A tolerance for it would hide every choice that is wrong. */
 static int is_rare_choice(const HonestCase *c, int i)
 {

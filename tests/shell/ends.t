@@ -21,7 +21,8 @@ draft whole "$axes" '"x": {"dtype": "float32", "shape": ["rows", "cols"]}' \
 draft halves "$axes" '"x": {"dtype": "float16", "shape": ["rows", "cols"]}' \
     '"y = aten.sum.dim_IntList(x, [1])"'
 draft bins "$axes" '"x": {"dtype": "float32", "shape": ["rows", "cols"]}' \
-    '"e = aten.linspace(-2.1, 2.9, 50)", "b = aten.bucketize.Tensor(x, e)", "y = aten.to.dtype(b, torch.int32)"'
+    '"e = aten.linspace(-2.1, 2.9, 50)", "b = aten.bucketize.Tensor(x, e)",
+    "y = aten.to.dtype(b, torch.int32)"'
 "$BIN/quern-derive" -o tasks {sums,counts,whole,halves,bins}.json >derived
 ok $? "five tasks are derived"
 
