@@ -76,10 +76,34 @@ static json_t *describe_buffers(const Plan *plan)
     return list;
 }
 
+static json_t *describe_dims(const PlanText *dims, int n)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(list, text(dims[i]));
+    return list;
+}
+
+/* Where the plan says no sizes they are the tensor's. Strides may be left out: row by row. */
+static json_t *describe_map(const PackageArgument *a)
+{
+    const PlanMap *m = a->map;
+    json_t *size = m->size[0].len ? describe_dims(m->size, m->rank) : json_array();
+    for (int i = 0; i < m->rank && !m->size[0].len; i++)
+        json_array_append_new(size, a->shape ? json_string(a->shape[i]) : text(a->count));
+    json_t *o =
+        json_pack("{s:s, s:s, s:o, s:o, s:I, s:i, s:i, s:o, s:o}", "kind", "map", "map", m->name,
+                  "name", text(a->name), "offset", a->text.len ? text(a->text) : json_string("0"),
+                  "element", (json_int_t)a->element, "type", (int)a->map_type, "swizzle",
+                  m->swizzle, "size", size, "box", describe_dims(m->box, m->rank));
+    if (m->stride[0].len) json_object_set_new(o, "stride", describe_dims(m->stride, m->rank));
+    return o;
+}
+
 static json_t *describe_argument(const Package *p, const PlanStep *s, int i)
 {
     PackageArgument a;
     package_argument(p, s, i, &a);
+    if (a.kind == ARGUMENT_MAP) return describe_map(&a);
     if (a.kind == ARGUMENT_POINTER)
         return json_pack("{s:s, s:o, s:o, s:I}", "kind", "pointer", "name", text(a.name), "offset",
                          a.text.len ? text(a.text) : json_string("0"), "element",
@@ -90,13 +114,6 @@ static json_t *describe_argument(const Package *p, const PlanStep *s, int i)
                                      : json_real(a.value);
     return json_pack("{s:s, s:o, s:i}", "kind", a.kind == ARGUMENT_FLOAT ? "float" : "integer",
                      "value", value, "bytes", (int)a.bytes);
-}
-
-static json_t *describe_dims(const PlanText *dims, int n)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < n; i++) json_array_append_new(list, text(dims[i]));
-    return list;
 }
 
 /* "h = aten.linear.default(x, weight)": the operator's whole name, so that PyTorch needs no choice. */

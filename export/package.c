@@ -104,9 +104,6 @@ int package_make(const PackageOptions *opt, Package *out, Error *err)
     if (!out->judged.candidate.plan.n_kernels)
         return error_set(err, ERROR_UNSUPPORTED,
                          "the candidate launches no kernel of its own: there is nothing to export");
-    if (out->judged.candidate.plan.n_maps)
-        return error_set(err, ERROR_UNSUPPORTED, "line %d: a plan with tensor maps is not exported",
-                         out->judged.candidate.plan.maps[0].line);
     return compile_all(opt->archs, out, err);
 }
 
@@ -148,21 +145,36 @@ size_t package_max_elements(const Package *p, const TaskTensor *x)
     return largest;
 }
 
-/* Bytes of an element of the tensor or buffer; 0: there is none of this name. */
-static size_t element_size(const Package *p, PlanText name)
+static const TaskTensor *task_tensor(const Task *t, PlanText name)
+{
+    for (int i = 0; i < t->n_inputs; i++)
+        if (plan_text_is(name, t->inputs[i].name)) return &t->inputs[i];
+    for (int i = 0; i < t->n_outputs; i++)
+        if (plan_text_is(name, t->outputs[i].name)) return &t->outputs[i];
+    return NULL;
+}
+
+/* What a pointer or a map leads to: its element, its type and its shape. 0: there is none of this name. */
+static int find_memory(const Package *p, PlanText name, PackageArgument *out)
 {
     const Plan *plan = &p->judged.candidate.plan;
-    for (int i = 0; i < plan->n_buffers; i++)
-        if (plan_text_is(name, plan->buffers[i].name)) return plan->buffers[i].type_size;
-    for (int i = 0; i < p->task->n_inputs; i++)
-        if (plan_text_is(name, p->task->inputs[i].name))
-            return dtype_size(p->task->inputs[i].dtype);
-    for (int i = 0; i < p->task->n_outputs; i++)
-        if (plan_text_is(name, p->task->outputs[i].name))
-            return dtype_size(p->task->outputs[i].dtype);
     const PlanOps *ops = p->judged.loaded.context.ops;
-    const PlanTensor *result = ops ? plan_ops_find(ops, name) : NULL;
-    return result ? dtype_size(result->tensor.dtype) : 0;
+    const TaskTensor *x = task_tensor(p->task, name);
+    const PlanTensor *result = ops && !x ? plan_ops_find(ops, name) : NULL;
+    for (int i = 0; i < plan->n_buffers; i++) {
+        const PlanBuffer *b = &plan->buffers[i];
+        if (!plan_text_is(name, b->name)) continue;
+        out->element = b->type_size;
+        out->map_type = b->map_type;
+        out->count = b->count;
+        return 1;
+    }
+    if (!x && !result) return 0;
+    Dtype dtype = x ? x->dtype : result->tensor.dtype;
+    out->element = dtype_size(dtype);
+    out->map_type = tensor_map_type(dtype);
+    out->shape = x ? (const char *const *)x->shape : NULL;
+    return 1;
 }
 
 int package_refuse_ops(const Package *p, const char *form, Error *err)
@@ -181,9 +193,11 @@ void package_argument(const Package *p, const PlanStep *s, int i, PackageArgumen
 {
     const PlanKernel *k = &p->judged.loaded.kernels[s->kernel];
     PlanText name, offset;
+    const Plan *plan = &p->judged.candidate.plan;
     *out = (PackageArgument){.bytes = k->info.params[i].size};
-    if (plan_text_pointer(s->args[i], &name, &offset) && (out->element = element_size(p, name))) {
-        out->kind = ARGUMENT_POINTER;
+    if (plan_argument(plan, s->args[i], &name, &offset) && find_memory(p, name, out)) {
+        out->map = plan_map(plan, s->args[i]);
+        out->kind = out->map ? ARGUMENT_MAP : ARGUMENT_POINTER;
         out->name = name;
         out->text = offset;
     } else if (plan_text_float(s->args[i], &out->value)) {

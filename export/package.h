@@ -51,14 +51,19 @@ void package_axis_bounds(const Package *p, int axis, int64_t *low, int64_t *high
 size_t package_max_elements(const Package *p, const TaskTensor *x);
 
 /* One argument of a launch. */
-typedef enum { ARGUMENT_POINTER, ARGUMENT_INTEGER, ARGUMENT_FLOAT } ArgumentKind;
+typedef enum { ARGUMENT_POINTER, ARGUMENT_INTEGER, ARGUMENT_FLOAT, ARGUMENT_MAP } ArgumentKind;
 typedef struct {
     ArgumentKind kind;
-    unsigned bytes; /* of the kernel's parameter: 1, 2, 4 or 8 */
+    unsigned bytes; /* of the kernel's parameter: 1, 2, 4, 8, or those of a map */
     PlanText name;  /* ARGUMENT_POINTER: the tensor or buffer */
     PlanText text; /* an expression: the element where the pointer starts (0: none), or the value */
-    size_t element; /* bytes of an element of the tensor or buffer */
-    double value;   /* ARGUMENT_FLOAT, when text.len is 0 */
+    size_t element;     /* bytes of an element of the tensor or buffer */
+    double value;       /* ARGUMENT_FLOAT, when text.len is 0 */
+    const PlanMap *map; /* ARGUMENT_MAP; name, text and element are those of what it maps */
+    TensorMapType map_type;
+    const char *const
+        *shape;     /* of the tensor, where the map has no sizes of its own; NULL: a buffer */
+    PlanText count; /* of the buffer's elements, then */
 } PackageArgument;
 
 /* An error that names the candidate's first `//@ op`, when it has one: this form cannot run it. */

@@ -209,10 +209,54 @@ static const char *integer_type(unsigned bytes)
     return bytes == 1 ? "int8_t" : bytes == 2 ? "int16_t" : bytes == 4 ? "int32_t" : "int64_t";
 }
 
+static void put_entries(Buffer *b, const Package *p, const PlanText *entries, int n)
+{
+    buffer_puts(b, "(const int64_t[]){");
+    for (int i = 0; i < n; i++) {
+        buffer_puts(b, i ? ", " : "");
+        put_expression(b, p, entries[i]);
+    }
+    buffer_puts(b, "}");
+}
+
+/* A map is made at each launch, which takes less than the launch itself. */
+static void put_map(Buffer *b, const Package *p, const PackageArgument *a, int i)
+{
+    const PlanMap *m = a->map;
+    PlanText size[TENSOR_MAP_RANK];
+    for (int d = 0; d < m->rank; d++)
+        size[d] = m->size[0].len ? m->size[d]
+                  : a->shape     ? (PlanText){a->shape[d], strlen(a->shape[d])}
+                                 : a->count;
+    buffer_printf(b, "        CUtensorMap a%d;\n        CUdeviceptr at%d = ", i, i);
+    put_name(b, a->name.p, a->name.len);
+    if (a->text.len) {
+        buffer_puts(b, " + (CUdeviceptr)(");
+        put_expression(b, p, a->text);
+        buffer_printf(b, ") * %zu", a->element);
+    }
+    buffer_printf(
+        b, ";\n        if (!status)\n            status = %s_map(&a%d, at%d, %d, %zu, %d, %d, ",
+        p->name, i, i, (int)a->map_type, a->element, m->rank, m->swizzle);
+    put_entries(b, p, size, m->rank);
+    buffer_puts(b, ", ");
+    if (m->stride[0].len)
+        put_entries(b, p, m->stride, m->rank);
+    else
+        buffer_puts(b, "NULL");
+    buffer_puts(b, ", ");
+    put_entries(b, p, m->box, m->rank);
+    buffer_puts(b, ");\n");
+}
+
 static void put_argument(Buffer *b, const Package *p, const PlanStep *s, int i)
 {
     PackageArgument a;
     package_argument(p, s, i, &a);
+    if (a.kind == ARGUMENT_MAP) {
+        put_map(b, p, &a, i);
+        return;
+    }
     if (a.kind == ARGUMENT_POINTER) {
         buffer_printf(b, "        CUdeviceptr a%d = ", i);
         put_name(b, a.name.p, a.name.len);
@@ -279,8 +323,8 @@ static void put_step(Buffer *b, const Package *p, const PlanStep *s)
     buffer_puts(b, "        void *params[] = {");
     for (int i = 0; i < s->n_args; i++) buffer_printf(b, "%s&a%d", i ? ", " : "", i);
     const char *call = s->cooperative ? "cuLaunchCooperativeKernel" : "cuLaunchKernel";
-    buffer_printf(b, "%s};\n        status = %s(kernels->function[%d], ", s->n_args ? "" : "NULL",
-                  call, s->kernel);
+    buffer_printf(b, "%s};\n        if (!status) status = %s(kernels->function[%d], ",
+                  s->n_args ? "" : "NULL", call, s->kernel);
     put_dimensions(b, p, s->grid, s->n_grid);
     buffer_puts(b, ",\n                                ");
     put_dimensions(b, p, s->block, s->n_block);
@@ -317,6 +361,7 @@ static void put_source(Buffer *b, const Package *p)
                   p->name, p->name);
     put_binaries(b, p);
     part_fill(b, write_c_in, "functions", "name=%s", p->name);
+    if (p->judged.candidate.plan.n_maps) part_fill(b, write_c_in, "map", "name=%s", p->name);
     part_fill(b, write_c_in, "load", "name=%s;kernels=%d", p->name,
               p->judged.candidate.plan.n_kernels);
     put_verified(b, p);

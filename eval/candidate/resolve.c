@@ -267,7 +267,7 @@ typedef struct {
     size_t bytes, element; /* of all, of one element */
     TensorMapType map_type;
     int rank;
-    int64_t shape[OP_MAX_RANK];
+    int64_t shape[TASK_MAX_RANK];
 } Memory;
 
 static void describe_parameter(const Argument *a, char *out, size_t size)
@@ -352,9 +352,7 @@ static int find_memory(Resolver *r, Memory *out)
     out->base = storage_address(r, result->storage) + (DevicePtr)x->offset * out->element;
     out->bytes = (size_t)op_elements(x) * out->element;
     out->map_type = tensor_map_type(x->dtype);
-    out->rank = x->rank;
-    memcpy(out->shape, x->size, sizeof *x->size * (size_t)x->rank);
-    return 1;
+    return 1; /* a map over it says the sizes, since they may follow from the sizes of a workload */
 }
 
 /* ---- maps ---- */
@@ -370,6 +368,9 @@ static int map_entry(Resolver *r, PlanText t, const char *key, int d, int64_t *v
 static int map_lists(Resolver *r, const PlanMap *map, const Memory *of, int64_t *size,
                      int64_t *stride, int64_t *box)
 {
+    if (!map->size[0].len && !of->rank)
+        return fail(r, "a map over %.*s, which an op line gives, needs size=[...]",
+                    (int)of->name.len, of->name.p);
     if (!map->size[0].len && of->rank != map->rank)
         return fail(r,
                     "%.*s has %d dimensions, the box %d; size=[...] says how to see it otherwise",

@@ -67,19 +67,55 @@ class _Config(ctypes.Structure):
                 ("stream", ctypes.c_void_p), ("attributes", ctypes.c_void_p), ("count", ctypes.c_uint)]
 
 
+class _Map:
+    """A CUtensorMap, made again where the tensor lies elsewhere. Maps of some places are kept, since PyTorch
+    gives the same memory again and again."""
+
+    KEPT = 64
+
+    def __init__(self, driver, what, cell):
+        self.memory = ctypes.create_string_buffer(128 + 64)
+        self.at = -(-ctypes.addressof(self.memory) // 64) * 64
+        self.driver, self.cell, self.address, self.kept = driver, cell, None, {}
+        kind, swizzle, size, stride, box = what
+        many, few, rank = ctypes.c_uint64 * 5, ctypes.c_uint32 * 5, len(size)
+        self.before = (kind, rank)
+        # No interleave; L2 takes lines of 128 bytes; zeros outside.
+        self.after = (many(*size), many(*stride), few(*box), few(*[1] * 5), 0, swizzle, 2, 0)
+
+    def refresh(self, address):
+        if address == self.address:
+            return
+        if address not in self.kept:
+            status = self.driver.lib.cuTensorMapEncodeTiled(
+                ctypes.c_void_p(self.at), *self.before, ctypes.c_void_p(address), *self.after)
+            self.driver.check(status, "making a tensor map")
+            if len(self.kept) == self.KEPT:
+                self.kept.clear()
+            self.kept[address] = ctypes.string_at(self.at, 128)
+        ctypes.memmove(self.at, self.kept[address], 128)
+        self.address = address
+
+
+def _place(argument):
+    """Where in its tensor an argument begins, in bytes; None: it is a number."""
+    kind, _, extra = argument
+    return extra if kind == "pointer" else extra[0] if kind == "map" else None
+
+
 class Prepared:
     """The launches for one set of shapes. Only the pointers and the stream change from call to call; each
     thread has its own memory for them. slots: the place of each tensor by its name, or those alone that the
     launches take."""
 
     def __init__(self, kernels, launches, slots=None):
-        pointers = [(value, extra) for launch in launches for kind, value, extra in launch[4]
-                    if kind == "pointer"]
+        pointers = [(a[1], _place(a)) for launch in launches for a in launch[4] if _place(a) is not None]
         self.kernels, self.launches = kernels, launches
         self.slots = slots or {name: i for i, name in enumerate(dict.fromkeys(n for n, _ in pointers))}
         # A tensor's address lies at its slot, where the launches read it; an address within a tensor has a
         # cell of its own, behind them.
         self.inside = list(dict.fromkeys((self.slots[name], extra) for name, extra in pointers if extra))
+        self.mapped = [i for i, launch in enumerate(launches) if any(a[0] == "map" for a in launch[4])]
         self.local = threading.local()
 
     def _need_context(self):
@@ -93,14 +129,20 @@ class Prepared:
         self._need_context()
         cell_of = {place: i for i, place in enumerate(self.inside, len(self.slots))}
         pointers = (ctypes.c_uint64 * (len(self.slots) + len(cell_of)))()
-        calls, kept, configs = [], [], []
+        calls, kept, configs, maps = [], [], [], {}
         for kernel, grid, block, shared, arguments, cooperative in self.launches:
             cells = []
             for kind, value, extra in arguments:
-                if kind == "pointer":
+                inside = _place((kind, value, extra))
+                if inside is not None:
                     cell = self.slots[value]
-                    cell = cell_of[cell, extra] if extra else cell
-                    cells.append(ctypes.addressof(pointers) + 8 * cell)
+                    cell = cell_of[cell, inside] if inside else cell
+                    at = ctypes.addressof(pointers) + 8 * cell
+                    if kind == "map":
+                        one = _Map(self.kernels.driver, extra[1], cell)
+                        maps.setdefault(len(calls), []).append(one)
+                        at = one.at
+                    cells.append(at)
                     continue
                 kept.append((ctypes.c_double if extra == 8 else ctypes.c_float)(value) if kind == "float"
                             else _INTEGERS[extra](value))
@@ -113,8 +155,13 @@ class Prepared:
             kept.append(table)
             calls.append((ctypes.c_void_p(ctypes.addressof(configs[-1])), self.kernels.functions[kernel],
                           ctypes.c_void_p(ctypes.addressof(table)), None))
-        self.local.ready = [None, pointers, calls, configs, kept]
+        self.local.ready = [None, pointers, calls, configs, kept, maps]
         return self.local.ready
+
+    def refresh(self, launch):
+        """Makes the maps that a launch of this thread takes, for the addresses in the cells."""
+        for one in self.local.ready[5][launch]:
+            one.refresh(self.local.ready[1][one.cell])
 
     def begin(self, stream):
         """(cells of addresses, arguments of each launch) of this thread, for launches on a stream."""
@@ -132,6 +179,8 @@ class Prepared:
         """addresses: a list of those of the inputs, outputs and buffers by their slots."""
         pointers, calls = self.begin(stream)
         pointers[:] = addresses + [addresses[slot] + offset for slot, offset in self.inside]
+        for i in self.mapped:
+            self.refresh(i)
         launch = self.kernels.driver.launch
         for call in calls:
             status = launch(*call)

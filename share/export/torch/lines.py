@@ -57,7 +57,7 @@ def _slots(launches, first):
 
 
 def _pointers(launch):
-    return [value for kind, value, _ in launch[4] if kind == "pointer"]
+    return [value for kind, value, _ in launch[4] if kind in ("pointer", "map")]
 
 
 class _Seen:
@@ -110,10 +110,10 @@ class Writer:
         slots = _slots(launches, [*self.inputs, *self.memory])
         run = Prepared(kernels, launches, slots)
         inside = [(list(slots)[slot], offset) for slot, offset in run.inside]
-        self.cells = [(name, 0) for name in slots] + inside
+        self.cells, self.mapped = [(name, 0) for name in slots] + inside, run.mapped
         self.scope.update(_q_empty=_allocator(device.type), _q_view=_view(), _q_begin=run.begin,
                           _q_whole=_whole, _q_contiguous=torch.Tensor.contiguous, _q_failed=run.failed,
-                          _q_launch=kernels.driver.launch)
+                          _q_launch=kernels.driver.launch, _q_maps=run.refresh)
 
     def call(self):
         """The function of a call: of the inputs, the list of their addresses and the stream."""
@@ -269,6 +269,7 @@ class _Source:
         return f"c_{name}.data_ptr()", 0
 
     def _row(self, begin, end):
+        self.lines += [f"_q_maps({at})" for at in self.writer.mapped if begin <= at < end]
         if end - begin > _IN_A_ROW:
             self.lines += [f"for _q_next in _q_launches[{begin}:{end}]:",
                            "    _q_status = _q_launch(*_q_next)", "    if _q_status: _q_failed(_q_status)"]

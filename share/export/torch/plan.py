@@ -276,7 +276,8 @@ def is_own(package, axes):
 def resolve(package, axes):
     """(output shapes, buffer bytes, launches). A launch is (kernel index, grid, block, shared bytes,
     arguments, whether it is cooperative); an argument is ("pointer", name, bytes from its start),
-    ("integer", value, bytes) or ("float", value, bytes). A step that runs an operator is its line, a string,
+    ("map", name, (bytes from its start, what the driver encodes)), ("integer", value, bytes) or
+    ("float", value, bytes). A step that runs an operator is its line, a string,
     between the launches."""
     outputs = [[evaluate(e, axes) for e in spec["shape"]] for spec in package["outputs"]]
     buffers = [evaluate(b["count"], axes) * b["element"] for b in package["buffers"]]
@@ -297,7 +298,7 @@ def resolve(package, axes):
                     _dims(step["grid"], values),
                     _dims(step["block"], values),
                     evaluate(step["shared"], values),
-                    [_argument(a, values) for a in step["arguments"]],
+                    [_argument(a, values, axes) for a in step["arguments"]],
                     step.get("cooperative", False),
                 )
             )
@@ -320,6 +321,8 @@ def one_workspace(memory, outputs, launches):
 
     def moved(argument):
         kind, value, extra = argument
+        if kind == "map" and value in inside:
+            return kind, WORKSPACE, (inside[value] + extra[0], extra[1])
         return (kind, WORKSPACE, inside[value] + extra) if kind == "pointer" and value in inside else argument
 
     return kept + [(WORKSPACE, size)], [
@@ -331,7 +334,21 @@ def _dims(texts, values):
     return tuple(evaluate(t, values) for t in texts) + (1,) * (3 - len(texts))
 
 
-def _argument(a, values):
+def _map(a, axes):
+    """The driver's arguments of a tensor map, whose lists begin with the innermost dimension: (type, swizzle,
+    sizes, strides in bytes but the first, box)."""
+    size, box = ([evaluate(t, axes) for t in a[key]] for key in ("size", "box"))
+    stride = [evaluate(t, axes) for t in a["stride"]] if "stride" in a else [1] * len(size)
+    for d in reversed(range(len(size) - 1)):
+        if "stride" not in a:
+            stride[d] = stride[d + 1] * size[d + 1]
+    return (a["type"], {0: 0, 32: 1, 64: 2, 128: 3}[a["swizzle"]], tuple(size[::-1]),
+            tuple(s * a["element"] for s in stride[-2::-1]), tuple(box[::-1]))
+
+
+def _argument(a, values, axes):
+    if a["kind"] == "map":
+        return ("map", a["name"], (evaluate(a["offset"], axes) * a["element"], _map(a, axes)))
     if a["kind"] == "pointer":
         return ("pointer", a["name"], evaluate(a["offset"], values) * a["element"])
     value = a["value"] if isinstance(a["value"], (int, float)) else None
