@@ -179,8 +179,8 @@ bench: build
 # The speeds of the evaluator and of the engine on a GPU, in two tables: about ten minutes. bench-gpu-full has
 # all counts: half an hour more.
 bench-gpu bench-gpu-full: build
-	@tests/bench/evaluator '$(BUILD)' '$(GPU)' '$(filter %-full,$@)'
-	@tests/bench/engine '$(BUILD)' '$(GPU)'
+	@tests/bench/evaluator '$(BUILD)' cuda:0 '$(filter %-full,$@)'
+	@tests/bench/engine '$(BUILD)' cuda:0
 
 # ---- installing: programs, tasks, rules, man pages, completion. All is found from where `quern` is. ----
 .PHONY: install uninstall clean

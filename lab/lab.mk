@@ -2,7 +2,7 @@
 # pipeline.mk includes this file where one is given.
 
 lab_names := LAB_WIDE LAB_WIDE_COLLECT LAB_WIDE_COPIES LAB_SELFSUP_WIDE LAB_CRL_WIDE LAB_WITHHOLD LAB_UPDATE \
-  LAB_HELDOUT_EVERY
+  LAB_HELDOUT_EVERY LAB_RULE
 lab_unknown := $(filter-out $(lab_names),$(lab))
 $(if $(lab_unknown),$(error $(lab_unknown): the lab has no such setting; it has $(lab_names)))
 lab_numbers := LAB_WIDE_COPIES LAB_SELFSUP_WIDE LAB_CRL_WIDE LAB_WITHHOLD LAB_HELDOUT_EVERY
@@ -15,10 +15,17 @@ lab_values = $(foreach n,$(1),$(if $($(n)),$(n)=$(strip $($(n)))))
 lab_stamp = override stamp_$(1) := $(strip $(stamp_$(1)) $(call lab_values,$(2)))
 $(eval $(call lab_stamp,collect,LAB_WIDE_COLLECT LAB_WITHHOLD))
 $(eval $(call lab_stamp,selfsup,LAB_SELFSUP_WIDE LAB_WIDE_COPIES))
-$(eval $(call lab_stamp,crl,LAB_CRL_WIDE LAB_WIDE_COPIES LAB_WITHHOLD LAB_UPDATE))
+$(eval $(call lab_stamp,crl,LAB_CRL_WIDE LAB_WIDE_COPIES LAB_WITHHOLD LAB_UPDATE LAB_RULE))
 $(eval $(call lab_stamp,report,LAB_UPDATE))
 lab_rounds := $(foreach s,selfsup crl,$(addprefix $(R)/$(s)/,$(shell seq \
   $(if $(filter selfsup,$(s)),$(SELFSUP_ROUNDS),$(ROUNDS)))))
+
+# ---- how stage 3 draws kernels for its prompts ----
+ifneq ($(LAB_RULE),)
+$(if $(filter bucket island random shuffled none,$(LAB_RULE)),,$(error LAB_RULE=$(LAB_RULE): expected \
+  bucket, island, random, shuffled or none))
+override crl_prompts := $(crl_prompts) --rule $(LAB_RULE)
+endif
 
 # ---- wide tasks: a few kernels for each are among the teachers', and each round asks some of them ----
 lab_wide := $(if $(lab_skipped),,$(LAB_WIDE))

@@ -105,11 +105,10 @@ test-mutants: build
 
 # On a real GPU: its device, every kernel of tests/cheats, and the engine. Skipped, with a word, where there
 # is none.
-GPU ?= cuda:0
 .PHONY: test-gpu
 test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS)) \
   $(patsubst %,$(BUILD)/test/eval/test_%,op_routes op_kernels library)
-	@$(TEST_SETTINGS); QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run \
+	@$(TEST_SETTINGS); QUERN_TEST_DEVICE=cuda:0 prove --timer --exec tests/run \
 	  $(sort $(wildcard tests/gpu/*.t))
 
 # A run's page in a headless browser, with screenshots in build/report/. RUN names the run; else a small one
@@ -129,14 +128,13 @@ lint: $(BUILD)/deps
 format:
 	@mk/lint --files | xargs clang-format -i
 
-# ---- fuzzing with clang's libFuzzer, each target for FUZZ_SECONDS on its corpus ----
+# ---- fuzzing with clang's libFuzzer, each target for a minute on its corpus ----
 # make test runs the targets with the mutator of tests/fuzz/driver.c, which gcc alone can build.
-FUZZ_SECONDS ?= 60
 .PHONY: fuzz fuzz-targets
 fuzz:
 	@command -v clang >/dev/null || { echo "quern: make fuzz needs clang with libFuzzer" \
 	  "(Debian: apt-get install clang libclang-rt-14-dev libomp-dev)" >&2; exit 2; }
 	+@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=clang \
 	  OPT="-O1 -g $(ARCH_FLAGS)" SAN="-fsanitize=fuzzer-no-link,address,undefined" fuzz-targets
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $(BUILD)/libfuzzer/fuzz
+	@tests/fuzz/run $(BUILD)/libfuzzer/fuzz
 fuzz-targets: $(FUZZERS)

@@ -1,2 +1,2 @@
 # Exemplars from buckets of scores: the paper's rule.
-RULE = bucket
+LAB_RULE = bucket

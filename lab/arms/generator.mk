@@ -1,4 +1,4 @@
 # Random search with the generator, with as many evaluations, whatever the prompts show.
 LAB_UPDATE = generator
 UPDATE = none
-RULE = none
+LAB_RULE = none

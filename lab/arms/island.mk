@@ -1,2 +1,2 @@
 # Exemplars from four islands.
-RULE = island
+LAB_RULE = island

@@ -1,4 +1,4 @@
 # More of stage 1: the model learns from as many of kernels that the generator draws.
 LAB_UPDATE = sft
 UPDATE = learn
-RULE = none
+LAB_RULE = none

@@ -1,2 +1,2 @@
 # No exemplars: every prompt is plain.
-RULE = none
+LAB_RULE = none

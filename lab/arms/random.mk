@@ -1,2 +1,2 @@
 # Exemplars drawn uniformly.
-RULE = random
+LAB_RULE = random

@@ -1,2 +1,2 @@
 # The placebo: true exemplars, permuted scores.
-RULE = shuffled
+LAB_RULE = shuffled

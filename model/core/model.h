@@ -1,6 +1,6 @@
 /* A decoder-only transformer (Qwen2, Qwen3 and Llama, by three switches) on a device: the CPU in
  * fp32, or a GPU in bf16. Results are bit-identical between runs on devices of the same kind. On
- * the CPU they do not depend on the number of threads (QUERN_THREADS; default: the online cores)
+ * the CPU they do not depend on the number of threads (QUERN_CPU=threads=N; default: the online cores)
  * either.
  *
  * Functions that return int return 0, or -1 with an error. The caller releases what they return

@@ -1,11 +1,19 @@
 /* The choice between the two variants of the CPU's files (cpu_variant.h): the wide one on a
- * processor with AVX-512, unless QUERN_CPU is "narrow". It is made once, before main, so that one
+ * processor with AVX-512, unless QUERN_CPU has narrow=1. It is made once, before main, so that one
  * process never mixes the two. */
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/environment.h"
 #include "model/cpu/cpu_kernels.h"
 #include "model/cpu/ops_cpu.h"
+
+CpuSetting cpu_setting(void)
+{
+    CpuSetting s = {0};
+    Error unused;
+    const EnvironmentNumber table[] = {{"threads", 1, 1024, &s.threads},
+                                       {"narrow", 0, 1, &s.narrow}};
+    if (environment_numbers("QUERN_CPU", table, 2, &unused)) return (CpuSetting){0};
+    return s;
+}
 
 #define EACH_VARIANT(X) X(narrow) X(wide)
 #define DECLARE(v)                                                                            \
@@ -37,9 +45,8 @@ int cpu_has_wide(void)
 
 __attribute__((constructor)) static void choose(void)
 {
-    const char *text = getenv("QUERN_CPU");
     __builtin_cpu_init();
-    wide = cpu_has_wide() && !(text && !strcmp(text, "narrow"));
+    wide = cpu_has_wide() && cpu_setting().narrow == 0;
 }
 #define CHOOSE(call) (wide ? call(wide) : call(narrow))
 #endif

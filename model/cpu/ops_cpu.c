@@ -20,11 +20,9 @@ int cpu_threads(void)
     static int threads;
     int n = __atomic_load_n(&threads, __ATOMIC_RELAXED);
     if (n) return n;
-    const char *text = getenv("QUERN_THREADS");
-    char *end;
-    long value = text ? strtol(text, &end, 10) : 0;
-    if (!text || *end || value < 1 || value > 1024) value = sysconf(_SC_NPROCESSORS_ONLN);
-    n = value < 1 ? 1 : (int)value;
+    n = (int)cpu_setting().threads;
+    if (!n) n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    n = n < 1 ? 1 : n;
     __atomic_store_n(&threads, n, __ATOMIC_RELAXED);
     return n;
 }

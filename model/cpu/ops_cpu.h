@@ -10,6 +10,11 @@ const Ops *ops_cpu(void);
  * that name here. 0 in a build without that variant. */
 int cpu_has_wide(void);
 
-int cpu_threads(void); /* QUERN_THREADS, or the number of online cores */
+/* What QUERN_CPU says; a wrong text says nothing. */
+typedef struct {
+    double threads, narrow; /* 0: not said */
+} CpuSetting;
+CpuSetting cpu_setting(void);
+int cpu_threads(void); /* as QUERN_CPU says, or the number of online cores */
 
 #endif

@@ -7,7 +7,7 @@
 static const Rule prompts[] = {
     {NULL, "{dir}/prompts.qa", "{pool} {run}/cfg/{stage} {run}/cfg/tasks {facts_file}",
      "$(prompt) --output $@ --pool {pool} $(tasks) --stage {stage}-{n} "
-     "$({stage}_prompts) {rule} "
+     "$({stage}_prompts) "
      "--style $(STYLE) $(facts) --seed $(SEED)"},
 };
 
@@ -113,7 +113,6 @@ static void print_turns(Rules *r, long turns)
 static void begin_stage(Rules *r, const char *stage)
 {
     rules_set(r, "stage", stage);
-    rules_set(r, "rule", "");
     rules_set(r, "reviews", "");
     rules_set(r, "reviewed", "");
 }
@@ -167,7 +166,6 @@ static void print_crl(Rules *r)
     const Settings *s = r->settings;
     const long rounds = setting_number(s, SETTING_ROUNDS);
     begin_stage(r, "crl");
-    if (*setting_text(s, SETTING_RULE)) rules_set(r, "rule", "--rule $(RULE)");
     for (long n = 1; n <= rounds; n++) {
         begin_round(r, n);
         print_crl_round(r, setting_number(s, SETTING_TURNS));

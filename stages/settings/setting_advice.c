@@ -42,6 +42,8 @@ static const struct {
     {"WIDE_ASK", "LAB_CRL_WIDE (lab/README.md)"},
     {"WIDE_COPIES", "LAB_WIDE_COPIES (lab/README.md)"},
     {"HELDOUT_EVERY", "LAB_HELDOUT_EVERY (lab/README.md)"},
+    {"RULE", "a word of PROMPTS, --rule NAME, or LAB_RULE (lab/README.md)"},
+    {"QUERN_THREADS", "QUERN_CPU=threads=N"},
     {"ARMS", "it is for make ablation (lab/README.md)"},
     {"SEEDS", "it is for make ablation (lab/README.md)"},
     {"NATIVE", "OPT='-O2 -g -march=native'"},

@@ -101,10 +101,6 @@ const SettingSpec setting_table[SETTING_COUNT] = {
             "--copies, the samples of each"),
     DERIVED(PROMPT_FLAGS, "crl_prompts", 0),
     DERIVED(COPIES, "crl_copies", 0),
-    [SETTING_RULE] = {"RULE", SETTING_KIND_TEXT, .fallback = "", .stamps = STAMP_CRL,
-                      .choices = "bucket|island|random|shuffled|none", .environment = 1,
-                      .standard = "bucket", .user = "lab",
-                      .help = "how stage 3 draws kernels for a prompt"},
     [SETTING_UPDATE] = {"UPDATE", SETTING_KIND_TEXT, .fallback = "learn",
                         .stamps = STAMP_CRL | STAMP_REPORT, .choices = "learn|none",
                         .environment = 1,
@@ -162,8 +158,10 @@ static const VariableSpec environment_table[] = {
     {"QUERN_INCLUDE", "engineer", "folders of headers that a candidate may include, by colon"},
     {"QUERN_LOCK_DIR", "engineer",
      "folder of the GPUs' locks, one for all containers; default: /tmp"},
-    {"QUERN_CPU", "researcher", "narrow: no AVX-512 in the model on the CPU, for equal bits"},
-    {"QUERN_THREADS", "engineer", "threads of the model on the CPU; default: the online cores"},
+    {"QUERN_CPU", "engineer",
+     "the model on the CPU, by comma: threads=N (the online cores), narrow=1 (no AVX-512, for "
+     "equal "
+     "bits)"},
     {"QUERN_DEADLINE", "engineer", "set by BUDGET: when programs stop, in seconds since 1970"},
     {"QUERN_PROGRESS", "engineer",
      "set by mk/run: the file of a program's progress; in front FD: of its terminal"},
@@ -186,8 +184,6 @@ static const VariableSpec build_table[] = {
     {"DEPS", "packager", "manual: never install a package"},
     {"PREFIX", "packager", "folder of make install"},
     {"DESTDIR", "packager", "folder before PREFIX"},
-    {"GPU", "developer", "device of make test-gpu and make bench-gpu; default: cuda:0"},
-    {"FUZZ_SECONDS", "developer", "seconds of each target in make fuzz; default: 60"},
     {"T", "developer", "tests of make check and make test-san by name: plan, eval/plan, cli"},
     {NULL, NULL, NULL}};
 

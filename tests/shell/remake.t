@@ -76,7 +76,7 @@ missed=
 for setting in TASKS=relu TEACHERS=generator,openai:M 'COLLECT=--trials 9 --keep 3' SEED=7 SECRET=5 \
     DEVICE=sim:a100 'CLASSES=sim:h100 sim:l40' PROFILE=default \
     STYLE=full FILTER='--drills 0.1' SMALL_MODEL='--vocab 300' STARTER=share/starter SFT='--epochs 9' \
-    ENGINE=cuda:0 GPUS=2 TRAINING=--lean SAMPLE='--max-new 9' RULE=island UPDATE=none \
+    ENGINE=cuda:0 GPUS=2 TRAINING=--lean SAMPLE='--max-new 9' LAB_RULE=island UPDATE=none \
     TURNS=2 JUDGE=openai:J LAB_WITHHOLD=1 LAB_UPDATE=sft LAB_HELDOUT_EVERY=1 \
     SELFSUP_ROUNDS=1 SELFSUP_PROMPTS='--groups 9 --copies 8' SELFSUP_PROMPTS='--groups 3 --copies 9' \
     SELFSUP='--epochs 9' ROUNDS=1 PROMPTS='--groups 9' PROMPTS='--exemplars 3' CRL='--epochs 9' \

@@ -218,7 +218,8 @@ static void other_tensors(void **state)
 
 int main(void)
 {
-    setenv("QUERN_THREADS", "1", 0); /* small products: threads would only wait for each other */
+    setenv("QUERN_CPU", "threads=1",
+           0); /* small products: threads would only wait for each other */
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test(in_several_files),
                                        cmocka_unit_test(sixteen_bits), cmocka_unit_test(halves),

@@ -18,9 +18,8 @@ const Ops *ops_cpu_wide(void) __attribute__((weak));
 
 static void chosen(void **state)
 {
-    const char *text = getenv("QUERN_CPU");
     (void)state;
-    int narrow = !cpu_has_wide() || (text && !strcmp(text, "narrow"));
+    int narrow = !cpu_has_wide() || cpu_setting().narrow != 0;
     assert_ptr_equal(ops_cpu(), narrow ? ops_cpu_narrow() : ops_cpu_wide());
 }
 
@@ -44,10 +43,22 @@ static void agree(void **state)
     assert_true(fabsf(y[0][N + 1]) > 1e-3f);
 }
 
+static void settings(void **state)
+{
+    (void)state;
+    setenv("QUERN_CPU", "threads=3,narrow=1", 1);
+    assert_true(cpu_setting().threads == 3 && cpu_setting().narrow == 1);
+    setenv("QUERN_CPU", "threads=0", 1); /* out of range: as if it said nothing */
+    assert_true(cpu_setting().threads == 0 && cpu_setting().narrow == 0);
+    unsetenv("QUERN_CPU");
+    assert_true(cpu_setting().threads == 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(chosen)};
-    const struct CMUnitTest both[] = {cmocka_unit_test(chosen), cmocka_unit_test(agree)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chosen), cmocka_unit_test(settings)};
+    const struct CMUnitTest both[] = {cmocka_unit_test(chosen), cmocka_unit_test(agree),
+                                      cmocka_unit_test(settings)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cpu_has_wide() ? cmocka_run_group_tests(both, NULL, NULL)
                           : cmocka_run_group_tests(tests, NULL, NULL);

@@ -313,7 +313,8 @@ static void files(void **state)
 
 int main(void)
 {
-    setenv("QUERN_THREADS", "1", 0); /* small products: threads would only wait for each other */
+    setenv("QUERN_CPU", "threads=1",
+           0); /* small products: threads would only wait for each other */
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test(against_merged),
                                        cmocka_unit_test(starts_as_the_base),

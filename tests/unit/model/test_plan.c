@@ -264,7 +264,8 @@ static void recomputed(void **state)
 
 int main(void)
 {
-    setenv("QUERN_THREADS", "1", 0); /* small products: threads would only wait for each other */
+    setenv("QUERN_CPU", "threads=1",
+           0); /* small products: threads would only wait for each other */
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test(plan_is_what_is_asked),
                                        cmocka_unit_test(chosen_by_memory),

@@ -204,7 +204,7 @@ static uint64_t digest_after_training(const char *threads)
     assert_true(pid >= 0);
     if (!pid) {
         char value[32];
-        setenv("QUERN_THREADS", threads, 1);
+        setenv("QUERN_CPU", threads, 1);
         snprintf(value, sizeof value, "%d", fd[1]);
         execl("/proc/self/exe", "test_trainer", "digest", value, (char *)NULL);
         _exit(127);
@@ -255,10 +255,10 @@ static int print_digest(int fd)
 static void threads_change_nothing(void **state)
 {
     (void)state;
-    uint64_t one = digest_after_training("1");
-    assert_int_equal(digest_after_training("1"), one);
-    assert_int_equal(digest_after_training("2"), one);
-    assert_int_equal(digest_after_training("3"), one);
+    uint64_t one = digest_after_training("threads=1");
+    assert_int_equal(digest_after_training("threads=1"), one);
+    assert_int_equal(digest_after_training("threads=2"), one);
+    assert_int_equal(digest_after_training("threads=3"), one);
 }
 
 /* ---- a bandit: after the prompt {0} token 7 has reward 1, token 9 has 0.3, the others have 0

@@ -13,7 +13,7 @@
 int main(void)
 {
     Error err;
-    setenv("QUERN_THREADS", "1", 0); /* the CPU's products are small here */
+    setenv("QUERN_CPU", "threads=1", 0); /* the CPU's products are small here */
     if (model_device("auto", &gpu, &err)) {
         printf("1..1\nnot ok 1 - the GPU cannot be used: %s\n", err.text);
         return 1;

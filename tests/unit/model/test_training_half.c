@@ -12,7 +12,8 @@
 
 int main(void)
 {
-    setenv("QUERN_THREADS", "1", 0); /* small products: threads would only wait for each other */
+    setenv("QUERN_CPU", "threads=1",
+           0); /* small products: threads would only wait for each other */
     gpu = half_table();
     return run_training_tests();
 }

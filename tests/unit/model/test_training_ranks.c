@@ -206,7 +206,7 @@ static void done_once(void **state)
 
 int main(void)
 {
-    setenv("QUERN_THREADS", "1", 0); /* for each of the ranks */
+    setenv("QUERN_CPU", "threads=1", 0); /* for each of the ranks */
     cmocka_set_message_output(CM_OUTPUT_TAP);
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_weights), cmocka_unit_test(adapters),
                                        cmocka_unit_test(masters),     cmocka_unit_test(in_pieces),

@@ -28,7 +28,7 @@ static inline int child(int (*work)(void *), void *ctx, double delay, int sig)
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (pid == 0) {
         setenv("QUERN_LOG", "quiet", 1);
-        setenv("QUERN_THREADS", "1", 1); /* the models are tiny; results do not depend on it */
+        setenv("QUERN_CPU", "threads=1", 1); /* the models are tiny; results do not depend on it */
         log_open("test");
         _exit(work(ctx));
     }

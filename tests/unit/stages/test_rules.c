@@ -50,13 +50,12 @@ static char *printed(const char *const *settings, int n)
 static void a_round(void **state)
 {
     (void)state;
-    char *text =
-        printed((const char *const[]){"PROFILE=smoke", "RUN=x", "ROUNDS=3", "RULE=island"}, 4);
+    char *text = printed((const char *const[]){"PROFILE=smoke", "RUN=x", "ROUNDS=3"}, 3);
     assert_non_null(strstr(
         text, "\n\ncrl-3-prompts: runs/x/crl/3/prompts.qa\n"
               "runs/x/crl/3/prompts.qa: runs/x/crl/2/pool.qa runs/x/cfg/crl runs/x/cfg/tasks\n"
               "\t$(run) $(B)/$(prompt) --output $@ --pool runs/x/crl/2/pool.qa $(tasks) "
-              "--stage crl-3 $(crl_prompts) --rule $(RULE) "
+              "--stage crl-3 $(crl_prompts) "
               "--style $(STYLE) $(facts) --seed $(SEED)\n\ncrl-3-samples: "));
     assert_non_null(strstr(text, "\nruns/x/crl/3/samples.qa: runs/x/crl/3/prompts.qa "
                                  "runs/x/crl/2/model/manifest.qa runs/x/cfg/crl\n"));

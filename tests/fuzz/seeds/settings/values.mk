@@ -5,6 +5,6 @@ GPUS = 2
 LORA = 16
 BASE = .
 TEACHERS = generator, openai:M, dir:.
-RULE = island
+LAB_RULE = island
 UPDATE = grpo
 CRL = --lr "1e-4 \
