@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/environment.h"
 #include "base/exit_status.h"
+
+enum { HUGE_PAGE = 2 << 20 };
 
 static _Noreturn void out_of_memory(size_t bytes)
 {
@@ -79,6 +82,13 @@ char *memory_printf(const char *fmt, ...)
     char *p = memory_vprintf(fmt, ap);
     va_end(ap);
     return p;
+}
+
+void memory_huge(void *p, size_t bytes)
+{
+    const uintptr_t large = HUGE_PAGE - 1;
+    uintptr_t from = ((uintptr_t)p + large) & ~large, end = ((uintptr_t)p + bytes) & ~large;
+    if (end > from) (void)madvise((void *)from, end - from, MADV_HUGEPAGE); /* only advice */
 }
 
 void memory_keep(void)

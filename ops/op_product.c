@@ -138,6 +138,59 @@ int64_t product_depth(const Product *p, ProductOperand x, int64_t term)
     return x == PRODUCT_A || x == PRODUCT_B ? place(p, (int)x, PRODUCT_DEPTH, term) : 0;
 }
 
+/* a + x b with one rounding, which is one instruction. */
+static inline double add(double a, double x, double b)
+{
+    return fma(x, b, a);
+}
+
+typedef double Lanes __attribute__((vector_size(32), aligned(8), may_alias));
+enum { LANES = TILE_LANES, MAX_ROWS = 8, MAX_LANES = 3 };
+
+static inline Lanes add_lanes(Lanes a, double x, Lanes b)
+{
+    for (int i = 0; i < LANES; i++) a[i] = add(a[i], x, b[i]);
+    return a;
+}
+
+/* The first terms of four rows, turned: to[i] has term i of each. */
+static inline void turn(const double *const row[LANES], int64_t at, Lanes to[LANES])
+{
+    Lanes r[LANES];
+    for (int i = 0; i < LANES; i++) r[i] = *(const Lanes *)(row[i] + at);
+    Lanes a = __builtin_shufflevector(r[0], r[1], 0, 4, 2, 6),
+          b = __builtin_shufflevector(r[0], r[1], 1, 5, 3, 7),
+          c = __builtin_shufflevector(r[2], r[3], 0, 4, 2, 6),
+          d = __builtin_shufflevector(r[2], r[3], 1, 5, 3, 7);
+    to[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+    to[1] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+    to[2] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+    to[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+}
+
+/* The last row stands for those that are missing. */
+void product_rows(const double *a, int64_t terms, const double *b, int64_t b_step, int rows,
+                  double *sum)
+{
+    enum { VECTORS = PRODUCT_TOGETHER / LANES };
+    const double *row[PRODUCT_TOGETHER];
+    Lanes s[VECTORS], v[VECTORS][LANES];
+    int64_t j = 0;
+    for (int i = 0; i < PRODUCT_TOGETHER; i++) {
+        row[i] = b + (i < rows ? i : rows - 1) * b_step;
+        s[i / LANES][i % LANES] = i < rows ? sum[i] : 0;
+    }
+    for (; j + LANES <= terms; j += LANES) {
+        for (int k = 0; k < VECTORS; k++) turn(row + k * LANES, j, v[k]);
+        for (int t = 0; t < LANES; t++)
+            for (int k = 0; k < VECTORS; k++) s[k] = add_lanes(s[k], a[j + t], v[k][t]);
+    }
+    for (int i = 0; i < rows; i++) {
+        sum[i] = s[i / LANES][i % LANES];
+        for (int64_t t = j; t < terms; t++) sum[i] = add(sum[i], a[t], row[i][t]);
+    }
+}
+
 /* Terms of some elements side by side, since those of one sum wait for each other. */
 enum { TOGETHER = 4 };
 typedef struct {
@@ -198,13 +251,69 @@ static void add_elements(const Product *p, const int64_t *at, int n, double *sum
     }
 }
 
+/* How many of the elements, at most PRODUCT_TOGETHER, lie in one row of operand x. */
+static int in_one_row(const Product *p, ProductOperand x, const int64_t *at, int64_t n)
+{
+    int some = 1;
+    int64_t first = product_place(p, x, at[0]);
+    while (some < PRODUCT_TOGETHER && some < n && product_place(p, x, at[some]) == first) some++;
+    return some;
+}
+
+static void widen_terms(const ProductSide *s, int64_t at, int64_t n, double *to)
+{
+    if (s->data)
+        memcpy(to, s->data + at, (size_t)n * sizeof *to);
+    else
+        dtype_to_double(DTYPE_F32, s->narrow + at, to, (size_t)n);
+}
+
+/* Elements of one row of operand x. The terms lie side by side. */
+static void add_row(const Product *p, ProductOperand x, const int64_t *at, int n, double *sum)
+{
+    enum { PART = 256 };
+    double one[PART], others[PRODUCT_TOGETHER][PART];
+    const int g = PRODUCT_DEPTH;
+    const ProductOperand y = x == PRODUCT_A ? PRODUCT_B : PRODUCT_A;
+    int64_t line = p->size[g][p->rank[g] - 1], of_x = product_place(p, x, at[0]),
+            of_y[PRODUCT_TOGETHER];
+    for (int i = 0; i < n; i++) of_y[i] = product_place(p, y, at[i]);
+    for (int64_t k = 0, some; k < p->count[g]; k += some) {
+        int64_t rest = line - k % line, in_x = place(p, (int)x, g, k),
+                in_y = place(p, (int)y, g, k);
+        some = rest < PART ? rest : PART;
+        widen_terms(&p->side[x], of_x + in_x, some, one);
+        for (int i = 0; i < n; i++) widen_terms(&p->side[y], of_y[i] + in_y, some, others[i]);
+        product_rows(one, some, others[0], PART, n, sum);
+    }
+}
+
+static int has_dense_terms(const Product *p)
+{
+    int g = PRODUCT_DEPTH, last = p->rank[g] - 1;
+    return last >= 0 && p->step[PRODUCT_A][g][last] == 1 && p->step[PRODUCT_B][g][last] == 1;
+}
+
+/* Adds the terms of the first of the elements. Returns of how many. */
+static int add_first(const Product *p, const int64_t *at, int64_t n, double *sum)
+{
+    int is_dense = has_dense_terms(p), a = is_dense ? in_one_row(p, PRODUCT_A, at, n) : 0,
+        b = is_dense ? in_one_row(p, PRODUCT_B, at, n) : 0, most = a > b ? a : b,
+        some = n < TOGETHER ? (int)n : TOGETHER;
+    if (most <= TOGETHER) {
+        add_elements(p, at, some, sum);
+        return some;
+    }
+    add_row(p, a >= b ? PRODUCT_A : PRODUCT_B, at, most, sum);
+    return most;
+}
+
 void product_elements(const Product *p, const int64_t *at, int64_t n, double *y)
 {
     const ProductSide *d = &p->side[PRODUCT_D];
-    for (int64_t k = 0; k < n; k += TOGETHER) {
-        double sum[TOGETHER] = {0};
-        int some = n - k < TOGETHER ? (int)(n - k) : TOGETHER;
-        add_elements(p, at + k, some, sum);
+    for (int64_t k = 0, some; k < n; k += some) {
+        double sum[PRODUCT_TOGETHER] = {0};
+        some = add_first(p, at + k, n - k, sum);
         for (int i = 0; i < some; i++) {
             y[k + i] = p->alpha * sum[i];
             if (p->beta == 0) continue;
@@ -212,21 +321,6 @@ void product_elements(const Product *p, const int64_t *at, int64_t n, double *y)
             y[k + i] += p->beta * term(addend, 0, !d->data);
         }
     }
-}
-
-/* a + x b with one rounding, which is one instruction. */
-static inline double add(double a, double x, double b)
-{
-    return fma(x, b, a);
-}
-
-typedef double Lanes __attribute__((vector_size(32), aligned(8), may_alias));
-enum { LANES = TILE_LANES, MAX_ROWS = 8, MAX_LANES = 3 };
-
-static inline Lanes add_lanes(Lanes a, double x, Lanes b)
-{
-    for (int i = 0; i < LANES; i++) a[i] = add(a[i], x, b[i]);
-    return a;
 }
 
 /* Some rows and columns, whose sums stay in registers for all terms. rows and lanes are constants. */

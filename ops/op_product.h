@@ -61,6 +61,12 @@ int64_t product_place(const Product *p, ProductOperand x, int64_t i);
 int64_t product_depth(const Product *p, ProductOperand x, int64_t term); /* of a term in a or b */
 void product_elements(const Product *p, const int64_t *at, int64_t n, double *y);
 
+/* Adds to sum[i] the products of a's terms and those of row i of b, in their order; rows of b are b_step
+ * apart. */
+enum { PRODUCT_TOGETHER = 8 }; /* the most rows: the terms of one sum wait for each other */
+void product_rows(const double *a, int64_t terms, const double *b, int64_t b_step, int rows,
+                  double *sum);
+
 /* Tiles of a blocked product: acc[m][TILE_N] += a[m][k] b[k][n]. The rows of a are a_step apart, those
  * of b b_step. b has numbers in the columns up to the next multiple of TILE_LANES, of which nothing is
  * used. */

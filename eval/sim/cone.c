@@ -155,7 +155,7 @@ static int supply(Cone *c, const Ranges *reads)
         int at = devmem_find(m, reads->of[i].lo);
         if (at < 0 || reads->of[i].hi - m->allocs[at].base > m->allocs[at].bytes)
             return cone_stop(c, "a library call on other memory");
-        if (!devmem_is_written(m, lo, hi) && devmem_supply(m, &m->allocs[at], lo, hi))
+        if (devmem_hold(m, &m->allocs[at], lo, hi))
             return cone_stop(c, "reads of memory that nothing has written");
     }
     return 0;

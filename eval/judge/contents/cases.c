@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -174,10 +173,8 @@ void cases_free(Cases *c)
 
 void *cases_tensor(size_t n, size_t size)
 {
-    char *p = memory_array(n, size);
-    size_t bytes = n * size, skip = (4096 - (uintptr_t)p % 4096) % 4096;
-    if (n > TASK_LARGE && bytes > skip)
-        (void)madvise(p + skip, bytes - skip, MADV_HUGEPAGE); /* only advice */
+    void *p = memory_array(n, size);
+    if (n > TASK_LARGE) memory_huge(p, n * size);
     return p;
 }
 

@@ -13,7 +13,12 @@
 #include "tasks/derive/element_limits.h"
 #include "tasks/derive/judged.h"
 
-enum { POSITIONS = 4096, READ = 1 << 14 /* bytes */, AHEAD = 1 << 13 /* bytes */ };
+enum {
+    POSITIONS = 4096,
+    READ = 1 << 14 /* bytes */,
+    AHEAD = 1 << 13 /* bytes */,
+    MANY = 1 << 20 /* bytes */
+};
 
 /* Bytes and flops that the reference of all chosen positions may have, and of a single one. Flops of a
  * costly position, of which two are compared. */
@@ -37,6 +42,15 @@ static size_t ahead_of(const TimedContents *c, int input, size_t part, size_t al
     return end;
 }
 
+/* Much that is drawn at a time is the beginning or the rest of more. */
+static void advise_large(TimedContents *c, int input, size_t from, size_t end)
+{
+    size_t all = c->test.input_bytes[input];
+    from = from < MANY ? 0 : from - MANY;
+    end = end + MANY < all ? end + MANY : all;
+    memory_huge(c->data[input] + from, end - from);
+}
+
 /* Neighbouring parts are drawn together. */
 static int draw_range(TimedContents *c, int input, size_t from, size_t bytes, Error *err)
 {
@@ -49,6 +63,7 @@ static int draw_range(TimedContents *c, int input, size_t from, size_t bytes, Er
         for (next = i; next < end && !c->drawn[input][next];) next++;
         size_t ahead = next > i && next == end ? ahead_of(c, input, i, all, AHEAD / part) : next;
         if (ahead > next) next = end = ahead;
+        if ((next - i) * part >= MANY) advise_large(c, input, i * part, next * part);
         if (next > i && task_draw_part(&of, input, i * elements, (next - i) * elements,
                                        c->data[input] + i * part, err))
             return -1;
@@ -57,13 +72,13 @@ static int draw_range(TimedContents *c, int input, size_t from, size_t bytes, Er
     return 0;
 }
 
-static int fill(void *of, int input, size_t from, void *dst, size_t bytes)
+static const void *fill(void *of, int input, size_t from, void *dst, size_t bytes)
 {
     TimedContents *c = of;
     Error ignored;
-    if (draw_range(c, input, from, bytes, &ignored)) return -1;
-    memcpy(dst, c->data[input] + from, bytes);
-    return 0;
+    if (draw_range(c, input, from, bytes, &ignored)) return NULL;
+    if (dst) memcpy(dst, c->data[input] + from, bytes);
+    return c->data[input] + from;
 }
 
 static int draw_small(TimedContents *c, int i, Error *err)

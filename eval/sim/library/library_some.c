@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "eval/sim/library/library_elements.h"
+#include "ops/op_product.h"
 
 /* In thread-instructions: of a multiplication, of a range, and of a byte that is read. */
 static const double PRODUCT_COST = 0.5, TAP_COST = 2, RANGE_COST = 5, BYTE_COST = 1.5;
@@ -182,22 +183,17 @@ static void get_run(const Elements *e, int64_t at, int64_t n, double *out)
         dtype_to_double((Dtype)e->dtype, p, out, (size_t)n);
 }
 
-enum { PART = 256, TOGETHER = 4 };
+enum { PART = 256 };
 
-/* Adds the products of a row with `n` rows of b. Each sum keeps its own order of terms. Several sums advance
- * together, since the terms of one sum wait for one another. */
+/* Adds the products of a row with `n` rows of b. */
 static void add_rows(const ProductPlace *x, const double *row, int64_t at, int n, double *sum)
 {
     const LibraryProduct *p = x->p;
-    double part[TOGETHER][PART] = {{0}};
+    double part[PRODUCT_TOGETHER][PART];
     for (int64_t j = 0; j < p->k; j += PART) {
         int64_t some = p->k - j < PART ? p->k - j : PART;
         for (int i = 0; i < n; i++) get_run(&x->b, at + i * p->ldb + j, some, part[i]);
-        double s[TOGETHER] = {0};
-        memcpy(s, sum, (size_t)n * sizeof *s);
-        for (int64_t t = 0; t < some; t++)
-            for (int i = 0; i < TOGETHER; i++) s[i] += row[j + t] * part[i][t];
-        memcpy(sum, s, (size_t)n * sizeof *s);
+        product_rows(row + j, some, part[0], PART, n, sum);
     }
 }
 
@@ -227,9 +223,9 @@ static void add_products(const ProductPlace *x, const ProductRun *r, double *sum
     else
         get_run(&x->a, from_a + r->row * p->lda, p->k, row);
     if (p->transpose_b)
-        for (int64_t i = 0; i < r->n; i += TOGETHER)
+        for (int64_t i = 0; i < r->n; i += PRODUCT_TOGETHER)
             add_rows(x, row, from_b + (r->column + i) * p->ldb,
-                     (int)(r->n - i < TOGETHER ? r->n - i : TOGETHER), sum + i);
+                     (int)(r->n - i < PRODUCT_TOGETHER ? r->n - i : PRODUCT_TOGETHER), sum + i);
     else
         add_columns(x, row, from_b + r->column, r->n, sum);
     free(row);
@@ -248,13 +244,13 @@ static void compute_run(const ProductPlace *x, const ProductRun *r, int64_t at)
     free(sum);
 }
 
-static void compute_product(const DevMem *m, const LibraryProduct *p, const Ranges *asked)
+static void compute_product(DevMem *m, const LibraryProduct *p, const Ranges *asked)
 {
     ProductPlace x = {p,
-                      {devmem_host(m, p->a), p->dtype, p->tf32},
-                      {devmem_host(m, p->b), p->dtype, p->tf32},
+                      {devmem_held(m, p->a), p->dtype, p->tf32},
+                      {devmem_held(m, p->b), p->dtype, p->tf32},
                       {devmem_host(m, p->c), p->c_dtype, 0},
-                      {p->bias ? devmem_host(m, p->bias) : NULL, p->dtype, 0}};
+                      {p->bias ? devmem_held(m, p->bias) : NULL, p->dtype, 0}};
     int64_t size = (int64_t)element_bytes(p->c_dtype), skip;
     ProductRun r;
     for (int64_t i = 0; i < asked->n; i++)
@@ -434,11 +430,11 @@ static double convolve_at(const LibraryConvolution *c, const Elements *x, const 
     return x->tf32 ? convolve(c, &of_x, &of_weight, p, t) : convolve(c, &x32, &weight32, p, t);
 }
 
-static void compute_convolution(const DevMem *m, const LibraryConvolution *c, const Ranges *asked)
+static void compute_convolution(DevMem *m, const LibraryConvolution *c, const Ranges *asked)
 {
     const int tf32 = (int)c->tf32;
-    Elements x = {devmem_host(m, c->x), c->dtype, tf32},
-             weight = {devmem_host(m, c->weight), c->dtype, tf32},
+    Elements x = {devmem_held(m, c->x), c->dtype, tf32},
+             weight = {devmem_held(m, c->weight), c->dtype, tf32},
              y = {devmem_host(m, c->y), c->dtype, 0};
     int64_t size = (int64_t)element_bytes(c->dtype);
     Taps t[3];

@@ -320,16 +320,30 @@ void devmem_reset(DevMem *m, Alloc *a)
     devmem_poison(m, a);
 }
 
-/* Draws the chunks of a lazy allocation that hold unwritten bytes of [lo, hi). */
-static int draw_chunks(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi)
+/* The end of the chunk at `at` of a lazy allocation. */
+static uint64_t chunk_end(const Alloc *a, uint64_t at)
+{
+    return a->bytes - at < DEVMEM_CHUNK ? a->bytes : at + DEVMEM_CHUNK;
+}
+
+static int is_drawn(const DevMem *m, const Alloc *a, uint64_t at)
 {
     uint64_t base = a->base - ARENA_BASE;
-    for (uint64_t at = (lo - base) / DEVMEM_CHUNK * DEVMEM_CHUNK; at < hi - base;
-         at += DEVMEM_CHUNK) {
-        uint64_t n = a->bytes - at < DEVMEM_CHUNK ? a->bytes - at : DEVMEM_CHUNK;
-        if (devmem_is_written(m, base + at, base + at + n)) continue;
-        if (a->fill(a->fill_of, a->fill_input, at, m->data + base + at, n)) return -1;
-        devmem_mark_written(m, base + at, base + at + n);
+    return devmem_is_written(m, base + at, base + chunk_end(a, at));
+}
+
+/* Draws the chunks of a lazy allocation that hold unwritten bytes of [lo, hi), neighbours together. */
+static int draw_chunks(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi)
+{
+    uint64_t base = a->base - ARENA_BASE, at = (lo - base) / DEVMEM_CHUNK * DEVMEM_CHUNK, end;
+    if (hi - lo >= DEVMEM_DRAWN) memory_huge(m->data + lo, hi - lo);
+    for (; at < hi - base; at = end) {
+        end = chunk_end(a, at);
+        if (is_drawn(m, a, at)) continue;
+        while (end < hi - base && end - at < DEVMEM_DRAWN && !is_drawn(m, a, end))
+            end = chunk_end(a, end);
+        if (!a->fill(a->fill_of, a->fill_input, at, m->data + base + at, end - at)) return -1;
+        devmem_mark_written(m, base + at, base + end);
     }
     return 0;
 }
@@ -356,6 +370,20 @@ int devmem_supply(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi)
     }
     m->assumed = 1;
     return 0;
+}
+
+int devmem_hold(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi)
+{
+    if (!a->fill) return devmem_is_written(m, lo, hi) ? 0 : devmem_supply(m, a, lo, hi);
+    return a->fill(a->fill_of, a->fill_input, lo - (a->base - ARENA_BASE), NULL, hi - lo) ? 0 : -1;
+}
+
+unsigned char *devmem_held(DevMem *m, uint64_t address)
+{
+    int at = devmem_find(m, address);
+    const Alloc *a = at < 0 ? NULL : &m->allocs[at];
+    if (!a || !a->fill) return devmem_host(m, address);
+    return (unsigned char *)a->fill(a->fill_of, a->fill_input, address - a->base, NULL, 0);
 }
 
 int devmem_read(DevMem *m, Alloc *a, uint64_t address, void *dst, size_t bytes)

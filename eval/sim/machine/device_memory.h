@@ -23,6 +23,8 @@ enum {
     L1_MAX_SETS = 512, /* of L1_WAYS lines with 128 bytes each */
     DEVMEM_MAX_ALLOCS = 1 << 16,
     DEVMEM_CHUNK = 1 << 10,
+    DEVMEM_DRAWN =
+        1 << 20, /* bytes that are drawn together: they are in a cache when they are copied */
     DEVMEM_MARKED = 1 << 15,
     DEVMEM_PAGE = 4096,
     DEVMEM_NEAR = 4096, /* a power of two */
@@ -130,6 +132,10 @@ int devmem_read(DevMem *m, Alloc *a, uint64_t address, void *dst, size_t bytes);
 /* Makes the unwritten bytes [lo, hi) of the arena, in one allocation, readable: draws or assumes
  * them. Returns 0, or -1: they stay unwritten. */
 int devmem_supply(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi);
+/* Makes the bytes readable where devmem_held says that they lie, which for contents that are drawn is where
+ * they are kept. Returns 0 or -1. */
+int devmem_hold(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi);
+unsigned char *devmem_held(DevMem *m, uint64_t address);
 
 void devmem_assume(DevMem *m, int on); /* sets assume; on: nothing has been assumed yet */
 void devmem_forget_traffic(DevMem *m); /* no sector counts as touched */

@@ -248,7 +248,7 @@ static void test_parts(void **state)
     size_t n = (size_t)w.axis[0];
     float *all = malloc(n * sizeof *all), *some = malloc(n * sizeof *some);
     Error err;
-    static const Draw draws[] = {DRAW_MIXED, DRAW_NORMAL, DRAW_UNIFORM};
+    static const Draw draws[] = {DRAW_MIXED, DRAW_NORMAL, DRAW_UNIFORM, DRAW_POSITIVE};
     assert_true(all && some);
     for (size_t k = 0; k < sizeof draws / sizeof *draws; k++) {
         t->inputs[0].draw = draws[k];

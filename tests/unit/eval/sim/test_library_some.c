@@ -141,6 +141,44 @@ static void test_channels_last(void **state)
     }
 }
 
+/* Where the contents of b are kept. */
+static const void *kept(void *of, int input, size_t from, void *dst, size_t bytes)
+{
+    (void)input;
+    if (dst) memcpy(dst, (char *)of + from, bytes);
+    return (char *)of + from;
+}
+
+/* A product reads contents that are drawn where they are kept, and copies none to the device. */
+static void test_contents_are_read_where_they_are_kept(void **state)
+{
+    (void)state;
+    enum { ROWS = 3, COLUMNS = 19, TERMS = 523 };
+    static float of_b[SIZE / 4], whole[ROWS * COLUMNS], zeros[SIZE / 4];
+    const uint64_t args[] = {a, b, c, 1, ROWS, COLUMNS, TERMS, 0, 1, 0};
+    DeviceLaunch l = call_of("cublas.sgemm_batched", args, 10);
+    const double alpha = 1;
+    Error err;
+    Ranges all = {0};
+    Alloc *lazy = devmem_at(&mem, b);
+    memcpy(l.params + 9 * sizeof *args, &alpha, sizeof alpha);
+    memcpy(of_b, devmem_host(&mem, b), sizeof of_b);
+    if (library_run(&mem, &l, &err)) fail_msg("%s", err.text);
+    memcpy(whole, devmem_host(&mem, c), sizeof whole);
+    lazy->fill = kept, lazy->fill_of = of_b;
+    devmem_unmark(&mem, lazy);
+    memset(devmem_host(&mem, b), 0, SIZE);
+    ranges_add(&all, c, c + sizeof whole);
+    uint64_t from = b - ARENA_BASE;
+    assert_int_equal(devmem_hold(&mem, lazy, from, from + SIZE), 0);
+    if (library_run_some(&mem, &l, &all, &err)) fail_msg("%s", err.text);
+    assert_memory_equal(devmem_host(&mem, c), whole, sizeof whole);
+    assert_memory_equal(devmem_host(&mem, b), zeros, SIZE);
+    lazy->fill = NULL;
+    put_values(b, SIZE / 4);
+    ranges_release(&all);
+}
+
 static int set_up(void **state)
 {
     Error err;
@@ -170,6 +208,7 @@ int main(void)
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_convolutions),
         cmocka_unit_test(test_channels_last),
+        cmocka_unit_test(test_contents_are_read_where_they_are_kept),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
