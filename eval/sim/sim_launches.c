@@ -16,6 +16,7 @@
 #include "eval/sim/missing.h"
 #include "eval/sim/sample.h"
 #include "eval/sim/sample_order.h"
+#include "eval/sim/steady.h"
 #include "eval/sim/time/extrapolate.h"
 #include "eval/sim/time/line_costs.h"
 #include "eval/sim/time/time_model.h"
@@ -620,6 +621,7 @@ static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
     int was = missing_find(&d->predicted, l, i);
     if (was < 0) return refuse(fault, l, " runs at the timed size only");
     CensusLimit limit = census_limit(g, i, &d->predicted.counts[was]);
+    int is_dear = limit.budget > CENSUS_COST;
     const Function *f = code_find_entry(&l->module->code, l->kernel);
     if (f) census_take(&l->module->code.ptx, f->ptx, l, &limit, &census);
     log_debug("launch %d: %d kinds of blocks, %llu of %llu known%s", i, census.n,
@@ -633,6 +635,7 @@ static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
                    .exec = &d->exec,
                    .in_order = d->predicted.counts[was].delay_max > 0};
     if (of.in_order) order_scout(d, &of);
+    if (f && is_dear) steady_find(&d->mem, l, &l->module->code.ptx, f->ptx);
     sample_begin(&s, &of);
     g->open |= !l->op_line && sample_is_open(&s);
     int r = run_sample(d, g, i, &s, &d->predicted.counts[was], fault);
@@ -644,6 +647,7 @@ static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
         sample_begin(&s, &of);
         r = run_sample(d, g, i, &s, &d->predicted.counts[was], fault);
     }
+    steady_forget(&d->mem);
     sample_release(&s);
     census_release(&census);
     return r;

@@ -348,12 +348,19 @@ static int draw_chunks(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi)
     return 0;
 }
 
-/* Of bytes that have their bits in one word. */
+static int is_clear(const unsigned char *p, uint64_t n)
+{
+    static const unsigned char zeros[64];
+    return !memcmp(p, zeros, n);
+}
+
+/* Of bytes that have their bits in one word. What is clear is not stored to: the system has one page for all
+ * that nothing has stored to. */
 static void clear_unwritten(DevMem *m, uint64_t lo, uint64_t hi)
 {
     uint64_t bits = m->written[lo / 64] >> lo % 64 & ~0ull >> (64 - (hi - lo));
     if (!bits) {
-        memset(m->data + lo, 0, hi - lo);
+        if (!is_clear(m->data + lo, hi - lo)) memset(m->data + lo, 0, hi - lo);
         return;
     }
     for (uint64_t i = lo; i < hi; i++)

@@ -41,6 +41,7 @@ typedef struct {
     int all_written;  /* every byte: the bits need no look */
     int scratch;      /* nobody but kernels reads it: an undefined value may lie there */
     int variable;     /* of a module */
+    int steady;       /* the launch that runs stores nothing to it */
     Fault *undefined; /* the store that left one there; NULL: none does, or did */
     /* Contents that are drawn when they are first read, DEVMEM_CHUNK bytes at a time; NULL: none. */
     DeviceFill *fill;

@@ -207,7 +207,7 @@ int global_check_load(Warp *w, Access *a)
     for (int i = 0; i < a->p->n_ranges; i++) {
         ShadowRange range = shadow_range(a, i, ARENA_BASE);
         if (!al->all_written && check_written(w, a, range)) return -1;
-        if (!find_races) continue;
+        if (!find_races || al->steady) continue;
         uint64_t slow = (range.lo | range.hi) & 3;
         const uint64_t *t = mem->writer + (range.lo >> 2);
         uint64_t *r = mem->reader + (range.lo >> 2);

@@ -9,6 +9,7 @@
 
 #include "eval/sim/coverage/coverage.h"
 #include "eval/sim/coverage/reaching.h"
+#include "eval/sim/steady.h"
 
 enum { BYTES = 1 << 20 };
 
@@ -86,6 +87,32 @@ static Found find_with_put(const char *before, uint32_t grid, uint32_t n)
     char body[2048];
     snprintf(body, sizeof body, "%s%sdone:\n", before, put);
     return find(body, grid, 256, n);
+}
+
+/* Can a kernel with this body store to its buffer? */
+static int is_steady(const char *body)
+{
+    static Launched x;
+    launch(&x, body, 4, 256, 0);
+    steady_find(&x.mem, &x.l, &x.m, &x.m.functions[0]);
+    int steady = x.mem.allocs[0].steady;
+    steady_forget(&x.mem);
+    assert_false(x.mem.allocs[0].steady);
+    launched_close(&x);
+    return steady;
+}
+
+static void test_what_a_launch_stores_nothing_to(void **state)
+{
+    char body[1024];
+    (void)state;
+    assert_true(is_steady("ld.global.u32 %r6, [%rd2];\n"));
+    assert_false(is_steady("red.global.add.u32 [%rd2], %r3;\n"));
+    assert_false(is_steady("ld.global.u64 %rd3, [%rd2];\nst.global.u32 [%rd3], %r3;\n"));
+    assert_false(is_steady(
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd2], [%r3], 16;\n"));
+    snprintf(body, sizeof body, "mov.u32 %%r6, 0;\n%s", put);
+    assert_false(is_steady(body));
 }
 
 static void test_one_block_stands_for_all(void **state)
@@ -226,7 +253,8 @@ int main(void)
                                        cmocka_unit_test(test_loops),
                                        cmocka_unit_test(test_what_is_loaded_is_not_known),
                                        cmocka_unit_test(test_copies_that_fill),
-                                       cmocka_unit_test(test_few_threads_find_the_block)};
+                                       cmocka_unit_test(test_few_threads_find_the_block),
+                                       cmocka_unit_test(test_what_a_launch_stores_nothing_to)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
