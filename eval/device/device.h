@@ -184,8 +184,9 @@ typedef struct {
     size_t period;
 } DeviceExpected;
 
-/* Draws the bytes [from, from + bytes) of an input and writes them to dst, if that is not NULL. Returns where
- * they lie as long as the contents do, in one piece with the rest of the input, or NULL: they are not there. */
+/* Draws the bytes [from, from + bytes) of an input and writes them to dst, if that is not NULL. Returns
+ * where they lie as long as the contents do, in one piece with the rest of the input, or NULL: they are
+ * not there. */
 typedef const void *DeviceFill(void *of, int input, size_t from, void *dst, size_t bytes);
 
 /* Is each byte of the outputs written by the blocks of all launches, and each byte of a buffer that a later
