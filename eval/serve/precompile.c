@@ -200,9 +200,19 @@ static int take_into(Precompile *p, Slot *s, double timeout_s, Error *err)
     return 1;
 }
 
+/* When half of the slots are free: jobs that follow one another in the queue are often of one task, whose
+ * contents the evaluator that has drawn them keeps. Taken one by one, each of two evaluators on a GPU would
+ * draw those of every task. */
+static int wants_jobs(const Precompile *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->n_slots; i++) n += p->slots[i].state == FREE;
+    return 2 * n >= p->n_slots && !stop_requested();
+}
+
 static int take_all(Precompile *p, Error *err)
 {
-    if (stop_requested() || clock_seconds() < p->next_take) return 0;
+    if (!wants_jobs(p) || clock_seconds() < p->next_take) return 0;
     for (int i = 0; i < p->n_slots; i++) {
         if (p->slots[i].state != FREE) continue;
         int rc = take_into(p, &p->slots[i], 0, err);
@@ -258,7 +268,7 @@ int precompile_advance(Precompile *p, Error *err)
 
 int precompile_poll_fds(const Precompile *p, struct pollfd *fds, double *due)
 {
-    int n = 0, free_slots = 0;
+    int n = 0;
     *due = clock_seconds() + 1;
     for (int i = 0; i < p->opt.compilers; i++) {
         if (!p->helpers[i].child.pid) continue;
@@ -266,10 +276,9 @@ int precompile_poll_fds(const Precompile *p, struct pollfd *fds, double *due)
     }
     for (int i = 0; i < p->n_slots; i++) {
         const Slot *s = &p->slots[i];
-        free_slots += s->state == FREE;
         if (s->state != FREE && !s->lost && s->renew_at < *due) *due = s->renew_at;
     }
-    if (free_slots && !stop_requested() && p->next_take < *due) *due = p->next_take;
+    if (wants_jobs(p) && p->next_take < *due) *due = p->next_take;
     return n;
 }
 
