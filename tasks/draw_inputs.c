@@ -486,13 +486,15 @@ int task_draw_streams(const TaskCase *c, int input, size_t n, TaskStreams *out)
 {
     Recipe m;
     if (n <= TASK_LARGE || c->task->inputs[input].dtype != DTYPE_F32 ||
-        recipe_of(c, input, &m, NULL) || m.length || m.variant != VARIANT_DRAWN ||
+        recipe_of(c, input, &m, NULL) || m.length || m.variant > VARIANT_SPECIAL ||
         m.x->draw == DRAW_INTEGER)
         return 0;
     const TaskTensor *x = m.x;
     size_t streams = (n + BLOCK - 1) / BLOCK;
     *out = (TaskStreams){.by_index = is_counted(&m),
                          .draw = (int)x->draw,
+                         .variant = (int)m.variant,
+                         .special = m.special,
                          .low = x->draw == DRAW_POSITIVE ? 0.5 : x->low,
                          .wide = x->draw == DRAW_POSITIVE ? 1 : x->high - x->low,
                          .mean = x->mean,

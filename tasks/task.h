@@ -267,7 +267,8 @@ size_t task_part(const Task *t, int input);
  * random numbers of their own. `by_index`: an element's number depends on its index and the stream's
  * first one, `state`[0], alone; else xoshiro's states are at 4 numbers a stream. */
 typedef struct TaskStreams {
-    int by_index, draw; /* Draw */
+    int by_index, draw, variant; /* Draw; VARIANT_DRAWN, _NEEDLES or _SPECIAL */
+    unsigned special;            /* of VARIANT_SPECIAL */
     double low, wide, mean, std, scale;
     size_t n;
     uint64_t *state; /* the caller frees it */

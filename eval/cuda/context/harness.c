@@ -170,3 +170,19 @@ void harness_end(Harness *h)
     free(h->source);
     free(h);
 }
+
+HarnessNumbers harness_numbers(const TaskStreams *x)
+{
+    unsigned long long kind = x->variant == VARIANT_SPECIAL   ? HARNESS_SPECIAL
+                              : x->variant != VARIANT_NEEDLES ? HARNESS_EVEN
+                              : x->draw == DRAW_POSITIVE      ? HARNESS_POSITIVE_NEEDLES
+                                                              : HARNESS_NEEDLES;
+    return (HarnessNumbers){x->low,
+                            x->wide,
+                            x->mean,
+                            x->std,
+                            x->scale,
+                            x->n,
+                            x->draw == DRAW_MIXED,
+                            kind | (unsigned long long)x->special << 8};
+}

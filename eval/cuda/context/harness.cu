@@ -278,10 +278,11 @@ extern "C" __global__ void harness_nothing()
 /* The numbers of the streams lie HEAD u64 behind its beginning, 4 a stream of 65536 elements. */
 struct Numbers {
     double low, wide, mean, std, scale;
-    u64 n, mixed;
+    u64 n, mixed, kind; /* HARNESS_EVEN to HARNESS_SPECIAL, and Task.special from bit 8 on */
 };
 
-static const int HEAD = 8;
+static const int HEAD = 8, NEEDLES = 1, POSITIVE_NEEDLES = 2;
+static const u64 SPECIAL_LARGE = 1, SPECIAL_INF = 2, SPECIAL_NAN = 4;
 
 __device__ inline u64 number(u64 counter)
 {
@@ -332,6 +333,59 @@ __device__ inline u64 next(u64 *s)
     return out;
 }
 
+__device__ inline double unit_of(u64 bits)
+{
+    return __dmul_rn((double)(bits >> 11), 1.0 / 9007199254740992.0);
+}
+
+__device__ inline double normal(u64 *s)
+{
+    u32 sum = four_uniforms(next(s));
+    sum += four_uniforms(next(s));
+    sum += four_uniforms(next(s));
+    return __dadd_rn(__dmul_rn(__dadd_rn((double)sum, 6.0), 1.0 / 65536.0), -6.0);
+}
+
+__device__ inline double needle(u64 *s, const Numbers &m, int positive)
+{
+    u64 bits = next(s);
+    double large = __dadd_rn(4.0, __dmul_rn(4.0, unit_of(next(s))));
+    if (!(bits >> 57)) return positive || bits & 1 ? large : -large;
+    return positive ? __dadd_rn(m.low, __dmul_rn(m.wide, unit_of(next(s)))) : normal(s) * 0.0625;
+}
+
+/* The bits of one of the extreme numbers. */
+__device__ inline u32 special(u64 *s, u64 with)
+{
+    u64 bits = next(s), n = 6, at;
+    if (bits >> 63) return __float_as_uint(__double2float_rn(normal(s)));
+    n += (with & SPECIAL_LARGE ? 2 : 0) + (with & SPECIAL_INF ? 1 : 0) +
+         (with & SPECIAL_NAN ? 1 : 0);
+    at = (bits >> 8) % n;
+    u32 value = at == 0   ? 0u
+                : at == 1 ? 1u
+                : at == 2 ? 0x400000u
+                : at == 3 ? 0x800000u
+                : at == 4 ? 0xd800000u
+                          : 0x3f800000u;
+    if (at >= 6) {
+        u64 of = at - 6 + (with & SPECIAL_LARGE ? 0 : 2);
+        if (of >= 2 && !(with & SPECIAL_INF)) of++;
+        value = of == 0 ? 0x7f7fffffu : of == 1 ? 0x7effffffu : of == 2 ? 0x7f800000u : 0x7fc00000u;
+    }
+    return bits & 1 ? value : value ^ 0x80000000u;
+}
+
+__device__ inline float one_of(u64 *s, const Numbers &m)
+{
+    u64 kind = m.kind & 255;
+    if (kind == NEEDLES || kind == POSITIVE_NEEDLES)
+        return __double2float_rn(needle(s, m, kind == POSITIVE_NEEDLES));
+    if (kind) return __uint_as_float(special(s, m.kind >> 8));
+    double x = __dadd_rn(m.low, __dmul_rn(m.wide, unit_of(next(s))));
+    return __double2float_rn(__dmul_rn(x, m.scale));
+}
+
 /* A thread has a stream of 65536 elements; its warp stores 32 of each stream at a time. Blocks of 32. */
 extern "C" __global__ void harness_draw(const Numbers *given, float *out)
 {
@@ -343,11 +397,7 @@ extern "C" __global__ void harness_draw(const Numbers *given, float *out)
         u64 s[4], own = first + threadIdx.x < streams ? first + threadIdx.x : first;
         for (int k = 0; k < 4; k++) s[k] = state[4 * own + k];
         for (u64 at = 0; at < 65536; at += 32) {
-            for (int k = 0; k < 32; k++) {
-                double unit = __dmul_rn((double)(next(s) >> 11), 1.0 / 9007199254740992.0);
-                double x = __dadd_rn(m.low, __dmul_rn(m.wide, unit));
-                tile[threadIdx.x][k] = __double2float_rn(__dmul_rn(x, m.scale));
-            }
+            for (int k = 0; k < 32; k++) tile[threadIdx.x][k] = one_of(s, m);
             __syncwarp();
             for (int k = 0; k < 32 && first + k < streams; k++) {
                 u64 i = ((first + k) << 16) + at + threadIdx.x;

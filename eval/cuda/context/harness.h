@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "tasks/task.h"
 
 /* The structures of the kernels in eval/cuda/context/harness.cu. */
 typedef struct {
@@ -18,13 +19,17 @@ typedef struct {
     unsigned long long wrong, unwritten, first, first_unwritten, worst;
 } HarnessDifference;
 
+/* How the numbers of a stream are drawn one after another. */
+enum { HARNESS_EVEN, HARNESS_NEEDLES, HARNESS_POSITIVE_NEEDLES, HARNESS_SPECIAL };
+
 /* Before the streams' numbers, in HARNESS_HEAD words. */
 typedef struct {
     double low, wide, mean, std, scale;
-    unsigned long long n, mixed;
+    unsigned long long n, mixed, kind; /* one of HARNESS_EVEN..., and Task.special from bit 8 on */
 } HarnessNumbers;
 
 enum { HARNESS_HEAD = 8 };
+HarnessNumbers harness_numbers(const TaskStreams *x);
 
 typedef enum {
     HARNESS_ZONES,

@@ -260,7 +260,7 @@ static int begins_alike(Trusted *t, const DeviceDraw *x, CuPtr p, Error *err)
 static unsigned long long *numbers_of(const TaskStreams *x, size_t *bytes)
 {
     size_t n = 4 * ((x->n + TASK_STREAM - 1) / TASK_STREAM);
-    HarnessNumbers m = {x->low, x->wide, x->mean, x->std, x->scale, x->n, x->draw == DRAW_MIXED};
+    HarnessNumbers m = harness_numbers(x);
     unsigned long long *all = memory_array(HARNESS_HEAD + n, sizeof *all);
     memcpy(all, &m, sizeof m);
     memcpy(all + HARNESS_HEAD, x->state, n * sizeof *all);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -471,6 +472,17 @@ static void take_part(Cases *c, Task *t, Case *k)
     if (own->axis >= 0) k->part = &own->part;
 }
 
+/* Inputs, results and tolerances. at: clock_seconds when the first are there. */
+static int fill_contents(Cases *c, Case *k, Task *t, double *at, Error *err)
+{
+    if (draw_on_device(c, k, err) || draw_inputs(k, err)) return -1;
+    *at = clock_seconds();
+    return reference(c, k, t, err) || settle_tolerance(c, k, err) ||
+                   (c->ops && case_upload(c, k, err))
+               ? -1
+               : 0;
+}
+
 /* The slot is valid until the next draw. */
 static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
                   Error *err)
@@ -481,13 +493,16 @@ static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed
         k->eager = memory_alloc(sizeof *k->eager + (size_t)t->n_outputs * sizeof *k->eager->of);
     take_part(c, t, k);
     size_t bytes;
+    double start = clock_seconds(), filled, drawn;
     int rc = case_fill(c, k, t, &bytes, err);
+    filled = clock_seconds();
     if (!rc) make_room(c, bytes); /* the reference may take it */
-    if (rc || draw_on_device(c, k, err) || draw_inputs(k, err) || reference(c, k, t, err) ||
-        settle_tolerance(c, k, err) || (c->ops && case_upload(c, k, err))) {
+    if (rc || fill_contents(c, k, t, &drawn, err)) {
         case_free(c, k);
         return NULL;
     }
+    log_debug("contents of %zu KiB: bounds %.1f ms, inputs %.1f ms, results %.1f ms", bytes >> 10,
+              (filled - start) * 1e3, (drawn - filled) * 1e3, (clock_seconds() - drawn) * 1e3);
     Slot *s = &c->slots[c->n++];
     *s = (Slot){k, bytes, ++c->clock};
     c->bytes += bytes;

@@ -300,18 +300,19 @@ static void test_wait(void **state)
 enum { DRAWN = TASK_STREAM + 1000 };
 
 /* As the host draws them, bit for bit: a large tensor's first stream and a part of the next. */
-static void draws_alike(const TaskTensor *x, double scale)
+static void draws_alike(const TaskTensor *x, Variant variant, unsigned special, double scale)
 {
     static float want[DRAWN], got[DRAWN];
     Error err;
-    Task t = {.n_inputs = 1, .inputs = (TaskTensor *)(uintptr_t)x};
+    Task t = {.n_inputs = 1, .inputs = (TaskTensor *)(uintptr_t)x, .special = special};
     Workload w = {.axis = {0}};
-    const TaskCase c = {&t, &w, VARIANT_DRAWN, 77, scale};
+    const TaskCase c = {&t, &w, variant, 77, scale};
     TaskStreams s;
     assert_int_equal(task_draw_streams(&c, 0, DRAWN, &s), 0); /* a small tensor is one stream */
     assert_int_equal(task_draw_streams(&c, 0, TASK_LARGE + 1, &s), 1);
     if (task_draw_part(&c, 0, 0, DRAWN, want, &err)) fail_msg("%s", err.text);
-    HarnessNumbers m = {s.low, s.wide, s.mean, s.std, s.scale, DRAWN, x->draw == DRAW_MIXED};
+    HarnessNumbers m = harness_numbers(&s);
+    m.n = DRAWN;
     uint64_t numbers[HARNESS_HEAD + 8] = {0};
     memcpy(numbers, &m, sizeof m);
     memcpy(numbers + HARNESS_HEAD, s.state, 8 * sizeof *numbers);
@@ -332,20 +333,28 @@ static void test_drawn(void **state)
     (void)state;
     static char elements[] = "1048577";
     static const Draw draws[] = {DRAW_NORMAL, DRAW_MIXED, DRAW_UNIFORM, DRAW_POSITIVE};
+    static const unsigned special[] = {0, SPECIAL_LARGE | SPECIAL_NAN, SPECIAL_INF,
+                                       SPECIAL_LARGE | SPECIAL_INF | SPECIAL_NAN};
+    TaskTensor x = {.name = "x",
+                    .dtype = DTYPE_F32,
+                    .rank = 1,
+                    .shape = {elements},
+                    .mean = 0.3,
+                    .std = 1.7,
+                    .low = -0.00552427,
+                    .high = 0.7,
+                    .distinct = -1};
     start();
+    ops->prediction->announce(sim.d, 1e9);
     for (size_t i = 0; i < sizeof draws / sizeof *draws; i++) {
-        TaskTensor x = {.name = "x",
-                        .dtype = DTYPE_F32,
-                        .rank = 1,
-                        .shape = {elements},
-                        .draw = draws[i],
-                        .mean = 0.3,
-                        .std = 1.7,
-                        .low = -0.00552427,
-                        .high = 0.7,
-                        .distinct = -1};
-        draws_alike(&x, i % 2 ? 1 : 0.125);
+        x.draw = draws[i];
+        draws_alike(&x, VARIANT_DRAWN, 0, i % 2 ? 1 : 0.125);
+        if (x.draw == DRAW_NORMAL || x.draw == DRAW_POSITIVE)
+            draws_alike(&x, VARIANT_NEEDLES, 0, 1);
     }
+    x.draw = DRAW_NORMAL;
+    for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+        draws_alike(&x, VARIANT_SPECIAL, special[i], 1);
     sim_stop(&sim);
 }
 
