@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "eval/judge/baseline.h"
 #include "eval/judge/checks.h"
+#include "eval/judge/errors.h"
 #include "eval/judge/seeds.h"
 #include "eval/judge/timing_bounds.h"
 
@@ -26,38 +27,24 @@ enum {
     CONTENTS = 2, /* draws that the sets receive in turn */
     ORDERS = SIDES * BLOCK_SETS, /* which side runs first, on which set */
     SHIFTED = 3,                 /* runs of check_shifted at most */
-    FIRST_PAIRS = 4,             /* before the interval is looked at, and within any budget */
-    MIN_PAIRS = 24,              /* of a candidate that is not clearly slower */
-    LONG_PAIRS = 6,              /* the same, where both sides take long_us */
     MAX_PAIRS = 800,
-    LOOK_EVERY = ORDERS, /* pairs between looks at the interval */
-    WARM_PAIRS = 4       /* not counted */
+    WARM_PAIRS = 4 /* not counted */
 };
+_Static_assert((int)ORDERS == (int)PAIRED_ORDERS, "intervals are looked at after blocks of orders");
 
 static const size_t small_set = (size_t)256 << 20; /* bytes; larger tensors lie at many places */
 static const double filled = 0.9; /* of the room for buffers, beside guard zones and whole pages */
 
-/* Half of the interval, as a share of the ratio, at which sampling stops. A ratio that lies above 1
- * and below small_win needs narrow_win: of many candidates that equal their baseline, some seem to
- * win by chance. A ratio clearly below slow needs only narrow_slow: its exact value does not
- * matter. */
-static const double narrow = 0.0035;
-static const double small_win = 1.03, narrow_win = 0.0015;
-static const double slow = 0.9, narrow_slow = 0.01;
-/* The ratios of runs as long as this differ by about 0.1%: fewer of them are as good. */
-static const double long_us = 1000;
-/* A candidate that takes so many times what its baseline takes in its first pair, and long_us more, is timed
- * no further. With op lines it is in its first two, since a library may prepare itself in the first. Half of
- * the interval of that one ratio, as a share. */
-static const double hopeless = 5, narrow_once = 0.1;
+/* A candidate that takes so many times what its baseline takes in its first pair, and a millisecond more, is
+ * timed no further. With op lines it is in its first two, since a library may prepare itself in the first. */
+static const double hopeless = 5, hopeless_us = 1000;
 
 static const double warm_s = 0.010;       /* of uncounted pairs: clocks rise */
+static const double warm_us = 30e3;       /* of uncounted runs: as good as WARM_PAIRS pairs */
 static const double stays_warm_s = 0.250; /* clocks stay high so long after the last timing */
 
 /* The host's clock may show this much more than the events before hidden work is suspected. */
 static const double host_factor = 1.5, host_slack_us = 400;
-/* On other inputs a candidate may be slower by this factor (paired_fastest). */
-static const double unseen_factor = 1.15;
 
 typedef struct {
     Judgement *judgement;
@@ -73,6 +60,8 @@ typedef struct {
     double spent_s[STEPS];         /* for the log */
     int runs;                      /* of the candidate */
     double look_at;                /* pairs before the next look at the resampled interval */
+    double known;   /* the low end of an interval that this timing may confirm; 0: there is none */
+    Errors *errors; /* are measured in the first run; NULL: they are known */
     int locked;
     int host_longer[SIDES]; /* runs in which the host's clock showed much more than the events */
 } PairedTiming;
@@ -183,15 +172,22 @@ static int refuse_large(const PairedTiming *p, int rc, Fault *f)
                      f->error.text);
 }
 
-static int open_runs(PairedTiming *p)
+/* Those that were dropped since are drawn again. */
+static int draw_contents(PairedTiming *p)
 {
     Judgement *j = p->judgement;
-    Fault *f = &j->fault;
     for (int i = 0; i < CONTENTS; i++)
         if (!(p->contents[i] =
                   cases_get(j->evaluator->cases, j->task, j->timed, VARIANT_DRAWN,
-                            case_seed(p->opt->seed, j->task, j->timed, i), 1.0, &f->error)))
+                            case_seed(p->opt->seed, j->task, j->timed, i), 1.0, &j->fault.error)))
             return -1;
+    return 0;
+}
+
+static int open_runs(PairedTiming *p)
+{
+    Fault *f = &p->judgement->fault;
+    if (draw_contents(p)) return -1;
     p->sets = BLOCK_SETS;
     for (int set = 0; set < p->sets; set++) {
         int rc = open_set(p, set, f);
@@ -281,6 +277,10 @@ static int run_side(PairedTiming *p, int side, int used, double *us, Fault *f)
     int rc = clock_run(p, side, used, us, f);
     spend(p, STEP_RUN, &since);
     if (side == CANDIDATE && !rc) rc = check_candidate(&p->run[side][used], f);
+    if (side == CANDIDATE && !rc && p->errors) {
+        rc = errors_measure(&p->run[side][used], p->errors, &f->error);
+        p->errors = NULL;
+    }
     spend(p, STEP_COMPARE, &since);
     return rc;
 }
@@ -321,13 +321,15 @@ static int load_both(PairedTiming *p, Fault *f)
 /* Give two sets new contents: the two draws change places at random, and each is rotated by a
  * random number of positions where the task allows it. A row may still have been seen before, so
  * that the modules are loaded again, too: their variables keep nothing. Loading a module without
- * variables again is free. */
+ * variables again is free. Errors are of the first draw as it is, in the first set. */
 static int refill_sets(PairedTiming *p, int from, Fault *f)
 {
     int swap = (int)random_below(&p->random, CONTENTS);
+    if (p->errors) swap = 0;
     for (int i = 0; i < BLOCK_SETS && i < p->sets; i++) {
         int64_t rotation =
             p->rotations ? (int64_t)random_below(&p->random, (uint64_t)p->rotations) : 0;
+        if (p->errors) rotation = 0;
         for (int side = CANDIDATE; side >= BASELINE; side--)
             if (run_refill(&p->run[side][from + i], p->contents[i ^ swap], rotation, &f->error))
                 return -1;
@@ -352,7 +354,7 @@ static int take_pair(PairedTiming *p, double us[SIDES], Fault *f)
 {
     int block = p->n_ordered / ORDERS, from = block * BLOCK_SETS % p->sets;
     int order = next_order(p), first = p->runs ? order % SIDES : BASELINE;
-    int set = (from + order / SIDES) % p->sets;
+    int set = p->errors ? 0 : (from + order / SIDES) % p->sets;
     double since = clock_seconds();
     p->phase = random_uniform(&p->random);
     int rc = refill_sets(p, from, f);
@@ -360,99 +362,31 @@ static int take_pair(PairedTiming *p, double us[SIDES], Fault *f)
     return rc ? rc : run_sides(p, first, set, us, f);
 }
 
-/* Half of the 95% interval of the ratio by the contexts' offsets alone, as a share of the ratio. */
-static double context_share(const DeviceTiming *t, double baseline_us, double candidate_us)
-{
-    return PAIRED_CONTEXT_US * sqrt(0.5) *
-           hypot(t->baseline_launches / baseline_us, t->candidate_launches / candidate_us);
-}
-
-double paired_fastest(const DeviceTiming *launches, double baseline_us, double candidate_us)
-{
-    return baseline_us / candidate_us *
-           (unseen_factor + 2 * context_share(launches, baseline_us, candidate_us));
-}
-
-/* Half of the 95% interval by all that the samples of one verdict cannot show. */
-static double unseen_share(const DeviceTiming *t, double baseline_us, double candidate_us)
-{
-    return hypot(PAIRED_PLACE_SHARE, context_share(t, baseline_us, candidate_us));
-}
-
-/* The half width, as a share of the ratio, at which sampling stops. *half: the estimated half width
- * of the samples so far, as a share of the ratio. */
-static double target_share(const DeviceTiming *t, double *half)
-{
-    Pairs pairs = timing_pairs(t);
-    double baseline = statistics_median(t->baseline_us, t->n),
-           candidate = statistics_median(t->candidate_us, t->n);
-    double ratio = baseline / candidate;
-    *half = statistics_half_width(&pairs) / ratio;
-    if (t->n < FIRST_PAIRS) return narrow_once;
-    double unknown = ratio * hypot(*half, unseen_share(t, baseline, candidate));
-    if (ratio + unknown < slow) return narrow_slow;
-    return ratio - unknown > 1 && ratio < small_win ? narrow_win : narrow;
-}
-
-/* Half of the resampled interval, as a share of the ratio. *v: the interval. */
-static double resampled_share(const DeviceTiming *t, uint64_t seed, Interval *v)
-{
-    Pairs pairs = timing_pairs(t);
-    statistics_ratio(&pairs, seed, v);
-    return (v->high - v->low) / (2 * v->middle);
-}
-
-static int is_long(const DeviceTiming *t)
-{
-    return statistics_median(t->baseline_us, t->n) >= long_us &&
-           statistics_median(t->candidate_us, t->n) >= long_us;
-}
-
-/* Look at the estimate first, since resampling takes as long as one or two pairs. When the
- * resampled interval is too wide, wait for about as many pairs as would make it narrow enough. A look at
- * LONG_PAIRS is in the middle of a block of orders, whose bias is small beside long_us. */
-int paired_narrow(const DeviceTiming *t, uint64_t seed, double *look_at)
-{
-    if (t->n < FIRST_PAIRS || (t->n % LOOK_EVERY && t->n != LONG_PAIRS) || t->n < *look_at)
-        return 0;
-    double half, share = target_share(t, &half);
-    if (half > share) return 0;
-    if (share < narrow_slow && t->n < (is_long(t) ? LONG_PAIRS : MIN_PAIRS)) return 0;
-    Interval v;
-    double more = resampled_share(t, seed, &v) / share;
-    *look_at = t->n * fmin(more * more, 2);
-    return more <= 1;
-}
-
-void paired_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
-{
-    double estimate, share = target_share(t, &estimate), half = resampled_share(t, seed, out);
-    double unseen = unseen_share(t, statistics_median(t->baseline_us, t->n),
-                                 statistics_median(t->candidate_us, t->n));
-    double unknown = out->middle * hypot(fmax(half, share), unseen);
-    out->low = fmax(out->middle - unknown, 0);
-    out->high = out->middle + unknown;
-}
-
 /* Other pairs would only make exact how slow it is. */
 static int is_hopeless(const double us[SIDES])
 {
-    return us[CANDIDATE] > hopeless * us[BASELINE] + long_us;
+    return us[CANDIDATE] > hopeless * us[BASELINE] + hopeless_us;
 }
 
-/* Pairs that are not counted, until the clocks have risen. When they are high already, one pair,
- * and up to one for each copy of the code within warm_s. us: the last one. It ends with a pair that is
+static int is_warm(const PairedTiming *p)
+{
+    return p->opt->timed_at > 0 && clock_seconds() - p->opt->timed_at < stays_warm_s;
+}
+
+/* Pairs that are not counted, until the clocks have risen: two at least. When they are high already, one
+ * pair, and up to one for each copy of the code within warm_s. us: the last one. It ends with a pair that is
  * hopeless. */
 static int warm_up(PairedTiming *p, double us[SIDES], Fault *f)
 {
-    double since = clock_seconds();
-    int warm = p->opt->timed_at > 0 && since - p->opt->timed_at < stays_warm_s;
+    double since = clock_seconds(), ran_us = 0;
+    int warm = is_warm(p), least = warm ? 1 : 2;
     int surely = p->loaded[CANDIDATE]->plan->n_ops ? 2 : 1;
-    for (int i = 0, seen = 0; seen || i < (warm ? 1 : WARM_PAIRS) ||
+    for (int i = 0, seen = 0; seen || i < least || (!warm && i < WARM_PAIRS && ran_us < warm_us) ||
                               (clock_seconds() - since < warm_s && (!warm || i < DEVICE_COPIES));
          i++) {
         int rc = take_pair(p, us, f);
         if (rc) return rc;
+        ran_us += us[BASELINE] + us[CANDIDATE];
         seen = is_hopeless(us) ? seen + 1 : 0;
         if (seen == surely) return 0;
     }
@@ -468,8 +402,8 @@ static int take_pairs(PairedTiming *p, DeviceTiming *out, Fault *f)
         if (rc) return rc;
         out->baseline_us[out->n] = us[BASELINE];
         out->candidate_us[out->n++] = us[CANDIDATE];
-        if (out->n >= FIRST_PAIRS && clock_seconds() - since > p->opt->budget_s) break;
-        if (paired_narrow(out, p->opt->seed, &p->look_at)) break;
+        if (out->n >= PAIRED_ORDERS && clock_seconds() - since > p->opt->budget_s) break;
+        if (paired_confirms(out, p->known) || paired_narrow(out, p->opt->seed, &p->look_at)) break;
     }
     return timing_makes_sense(out, 1, &f->error);
 }
@@ -548,15 +482,18 @@ static int end(PairedTiming *p, int rc)
     return rc;
 }
 
-/* at: the runs are open; warmed up; telemetry read. */
+/* at: the runs are open; warmed up, which runs on unseen contents have done; telemetry read. */
 static int take_samples(PairedTiming *p, DeviceTiming *out, double at[3])
 {
     const Loaded *l = p->loaded[CANDIDATE];
     Fault *f = &p->judgement->fault;
-    int rc = lock(p, 1);
+    int rc = lock(p, 1), warmed = p->runs > 0;
     at[0] = at[1] = at[2] = clock_seconds();
     double us[SIDES] = {0};
-    if (!rc) rc = warm_up(p, us, f);
+    out->mode = p->opt->mode;
+    out->baseline_launches = p->run[BASELINE][0].n_launches;
+    out->candidate_launches = p->run[CANDIDATE][0].n_launches;
+    if (!rc && !warmed) rc = warm_up(p, us, f);
     at[1] = at[2] = clock_seconds();
     if (!rc) rc = l->ops->clock->telemetry(l->device, &out->before, &f->error);
     at[2] = clock_seconds();
@@ -564,6 +501,9 @@ static int take_samples(PairedTiming *p, DeviceTiming *out, double at[3])
     if (!rc) rc = l->ops->clock->telemetry(l->device, &out->after, &f->error);
     if (!rc && p->opt->profile) rc = profile(p, out, f);
     for (int set = 0; set < p->sets && !rc; set++) rc = run_inspect(&p->run[CANDIDATE][set], f);
+    if (!rc)
+        verdict_pass(&p->judgement->verdict, "%s: outputs of all %d timed runs",
+                     p->run[CANDIDATE][0].where, p->runs);
     return rc;
 }
 
@@ -572,17 +512,12 @@ int paired_measure(Judgement *j, const ClockOptions *opt)
     PairedTiming p = begin(j, opt, "couples");
     DeviceTiming *out = j->verdict.timing = memory_alloc(sizeof *out);
     double start = clock_seconds(), at[3];
-    out->mode = opt->mode;
+    if (!j->errors.known && j->timed == j->pairs[0].timed) p.errors = &j->errors;
     int rc = open_runs(&p);
-    out->baseline_launches = p.run[BASELINE][0].n_launches;
-    out->candidate_launches = p.run[CANDIDATE][0].n_launches;
     if (!rc) {
         rc = take_samples(&p, out, at);
         log_spent(&p, out, start, at);
     }
-    if (!rc)
-        verdict_pass(&j->verdict, "%s: outputs of all %d timed runs", p.run[CANDIDATE][0].where,
-                     p.runs);
     return end(&p, rc);
 }
 
@@ -614,6 +549,13 @@ int step_time(Judgement *j)
 
 /* ---- unseen inputs ---- */
 
+static int fill_set(PairedTiming *p, int set, const Case *c, Error *err)
+{
+    for (int side = CANDIDATE; side >= BASELINE; side--)
+        if (run_refill(&p->run[side][set], c, 0, err)) return -1;
+    return 0;
+}
+
 /* Run the candidate on case c, and where both is 1 the baseline, too, in random order. All sets get c, since
  * the cases of the sets may have been dropped to make room for it. *fast: the largest ratio that this pair
  * leaves possible; 0 without the baseline. */
@@ -623,8 +565,7 @@ static int take_unseen_pair(PairedTiming *p, const Case *c, int both, double *fa
     int first = (int)random_below(&p->random, SIDES);
     *fast = 0;
     for (int set = 0; set < p->sets; set++)
-        for (int side = CANDIDATE; side >= BASELINE; side--)
-            if (run_refill(&p->run[side][set], c, 0, &f->error)) return -1;
+        if (fill_set(p, set, c, &f->error)) return -1;
     p->phase = random_uniform(&p->random);
     int rc = load_both(p, f);
     if (!rc && both) rc = run_sides(p, first, 0, us, f);
@@ -694,7 +635,7 @@ static int run_unseen(PairedTiming *p)
     const Case *c;
     double best = 0, fast = 0, us[SIDES];
     int rc = lock(p, 1);
-    if (!rc) rc = warm_up(p, us, &j->fault);
+    if (!rc && !is_warm(p)) rc = warm_up(p, us, &j->fault);
     for (int i = 0; i < CHECKS_UNSEEN && !rc; i++) {
         rc = checks_unseen(j, j->timed, p->opt->seed, i, &c);
         if (rc || !c) continue;
@@ -706,16 +647,32 @@ static int run_unseen(PairedTiming *p)
     return rc ? rc : check_shifted(p);
 }
 
-/* Time a win again on contents of its second seed. The lower interval stays in the verdict. */
-static int measure_again(Judgement *j, const ClockOptions *second)
+/* Time a win again on contents of its second seed, in the runs that are open. */
+static int sample_again(PairedTiming *p)
 {
+    Judgement *j = p->judgement;
+    double start = clock_seconds(), at[3];
+    DeviceTiming *out = j->verdict.timing = memory_alloc(sizeof *out);
+    int rc = draw_contents(p);
+    for (int set = 0; set < p->sets && !rc; set++)
+        rc = fill_set(p, set, p->contents[set % CONTENTS], &j->fault.error);
+    p->known = j->verdict.low;
+    if (!rc) rc = take_samples(p, out, at);
+    if (!rc) log_spent(p, out, start, at);
+    return rc;
+}
+
+/* The lower interval stays in the verdict. */
+static int measure_again(PairedTiming *p)
+{
+    Judgement *j = p->judgement;
     Verdict *v = &j->verdict;
     Verdict *first = memory_alloc(sizeof *first);
     *first = *v;
-    int rc = paired_measure(j, second);
+    int rc = sample_again(p), confirmed = !rc && paired_confirms(v->timing, p->known);
     if (!rc) rc = judgement_score(j);
     if (!rc) rc = judgement_floor(j);
-    if (!rc && v->low > first->low) {
+    if (!rc && (confirmed || v->low > first->low)) {
         free(v->timing);
         v->timing = first->timing;
         v->time_us = first->time_us;
@@ -744,8 +701,8 @@ int paired_unseen(Judgement *j)
         rc = checks_unseen(j, j->timed, second.seed, i, &c); /* drawn before the lock */
     if (!rc) rc = open_runs(&p);
     if (!rc) rc = run_unseen(&p);
+    if (!rc) rc = measure_again(&p);
     rc = end(&p, rc);
-    if (!rc) rc = measure_again(j, &second);
     e->clock.timed_at = clock_seconds();
     return rc;
 }

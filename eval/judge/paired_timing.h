@@ -10,16 +10,7 @@
 #define EVAL_JUDGE_PAIRED_TIMING_H
 
 #include "eval/judge/judgement.h"
-#include "eval/judge/statistics.h"
-
-/* Every launch of one context takes longer than in another by a constant offset, which the samples
- * of one verdict cannot show. This is half of its 95% interval, in us. On an H200 the offset's
- * standard deviation over processes was 0.02 to 0.11 us. */
-#define PAIRED_CONTEXT_US 0.2
-/* Half of the 95% interval that buffers and code at other places give, as a share of the ratio: on an
- * H100 the standard deviation over processes was 0.1 to 0.3% (docs/measurements/evaluator.md,
- * "Features"). */
-#define PAIRED_PLACE_SHARE 0.004
+#include "eval/judge/paired_interval.h"
 
 /* The step: loads the code again, times it, and scores it. */
 int step_time(Judgement *j);
@@ -36,19 +27,5 @@ int paired_measure(Judgement *j, const ClockOptions *opt);
  * candidate that keeps results from earlier runs fails this. Then time it again on contents of a
  * second seed; the lower interval counts. */
 int paired_unseen(Judgement *j);
-
-/* Are the samples so far enough? They are from 24 pairs on, from 6 of runs that take over a millisecond, and
- * from 4 where the candidate is surely slower, when the interval is as narrow as the case asks. *look_at, 0
- * at first: how many there will be at the next look. */
-int paired_narrow(const DeviceTiming *t, uint64_t seed, double *look_at);
-
-/* The largest ratio that one run of each side leaves possible. launches: their numbers are taken
- * from it. */
-double paired_fastest(const DeviceTiming *launches, double baseline_us, double candidate_us);
-
-/* The ratio of the samples with its 95% interval, symmetric around the ratio. The half width is
- * the resampled interval's, but not less than the width at which sampling stops: with few samples
- * a narrower one is chance. The shares of contexts and places are added in quadrature. */
-void paired_ratio(const DeviceTiming *t, uint64_t seed, Interval *out);
 
 #endif

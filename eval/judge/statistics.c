@@ -153,6 +153,13 @@ void statistics_ratio(const Pairs *p, uint64_t seed, Interval *out)
     free(drawn);
 }
 
+double statistics_midmean(const Pairs *p)
+{
+    double *ratios = sorted_ratios(p), mean = sorted_midmean(ratios, p->n);
+    free(ratios);
+    return mean;
+}
+
 /* Clopper and Pearson's interval where all n trials came out the same. */
 double statistics_none_of(long n)
 {

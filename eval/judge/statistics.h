@@ -23,6 +23,8 @@ typedef struct {
  * percentile interval, widened by Student's t for few samples. Equal seeds give equal intervals. */
 void statistics_ratio(const Pairs *p, uint64_t seed, Interval *out);
 
+double statistics_midmean(const Pairs *p); /* that mean alone */
+
 /* An estimate of half that interval without resampling, to decide when sampling stops. */
 double statistics_half_width(const Pairs *p);
 

@@ -224,6 +224,7 @@ static int measure(const char *kernel)
     plan = (Plan){0};
     begin(kernel, candidates_plan);
     judged.baseline = &baseline;
+    judged.pairs[0].timed = judged.timed;
     int rc = paired_measure(&judged, &evaluator.clock);
     timing = *judged.verdict.timing;
     if (!rc && claims_a_win) rc = judgement_score(&judged);
@@ -417,6 +418,45 @@ static void test_few_pairs_keep_errors(void **state)
     assert_true(wins < VERDICTS / 100);
     assert_true(found > VERDICTS * 95 / 100);
     assert_true(pairs < 2 * VERDICTS * 12);
+}
+
+/* A second timing ends after a block of orders of long runs, two of short ones, when it leaves the score as
+ * it is. It does not where its ratio is lower, nor where the first is about 1. */
+static void test_confirmed(void **state)
+{
+    (void)state;
+    static const struct {
+        int n;
+        double us, ratio, known;
+        int confirms;
+    } tries[] = {{4, 2000, 1.5, 1.49, 1}, {4, 2000, 1.5, 1.51, 0}, {3, 2000, 1.5, 1.2, 0},
+                 {6, 2000, 1.5, 1.2, 0},  {4, 20, 1.5, 1.49, 0},   {8, 20, 1.5, 1.49, 1},
+                 {8, 20, 2.5, 1.49, 1},   {8, 20, 1.05, 1.02, 0},  {8, 20, 1.5, 0, 0}};
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        static DeviceTiming t;
+        t = (DeviceTiming){.n = tries[i].n};
+        for (int k = 0; k < t.n; k++) {
+            t.candidate_us[k] = tries[i].us;
+            t.baseline_us[k] = tries[i].us * tries[i].ratio;
+        }
+        assert_int_equal(paired_confirms(&t, tries[i].known), tries[i].confirms);
+    }
+    claims_a_win = 1;
+    fake.baseline_us = 6000, fake.candidate_us = 4000;
+    int rc = measure("relu");
+    if (rc) fail_msg("%s", judged.fault.message);
+    assert_non_null(strstr(judged.verdict.checks[judged.verdict.n_checks - 1], "timed runs"));
+    claims_a_win = 0;
+    fake.baseline_us = 15, fake.candidate_us = 10;
+}
+
+/* The first run of all also measures the candidate's errors. */
+static void test_errors_of_first_run(void **state)
+{
+    (void)state;
+    assert_int_equal(measure("relu"), 0);
+    assert_int_equal(judged.errors.known, 1);
+    assert_true(judged.errors.of[0] < 1e-6 && judged.errors.ulp[0] > 0);
 }
 
 /* The deviation between contexts counts once for each launch of each side. */
@@ -635,6 +675,8 @@ int main(void)
         cmocka_unit_test(test_kernel_refused),
         cmocka_unit_test(test_homes),
         cmocka_unit_test(test_paired_timing),
+        cmocka_unit_test(test_confirmed),
+        cmocka_unit_test(test_errors_of_first_run),
         cmocka_unit_test(test_one_piece),
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_few_for_losers),
