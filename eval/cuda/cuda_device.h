@@ -14,8 +14,8 @@
 /* A runner process and what it was told, one for each DeviceHome: candidates run in one, trusted modules
  * in another, so that a baseline runs under the same conditions as a candidate and shares no memory
  * with it. The third starts when the first candidate with op lines comes. A candidate could change the
- * memory of a library there, so that each gets another process. A field *_generation names the process by
- * CudaRunner.generation; 0: none. */
+ * memory of a library there: docs/trust.md says for how many candidates it stays. A field *_generation names
+ * the process by CudaRunner.generation; 0: none. */
 typedef struct {
     CudaRunner runner;
     unsigned setup_generation;                     /* has the buffers' range of addresses */
@@ -26,7 +26,9 @@ typedef struct {
     unsigned warm_generation;                      /* has run launches */
     unsigned first_generation;                     /* has loaded first_image before all others */
     uint64_t first_image;                          /* of HOME_LIBRARY: its hash; 0: no code */
-    int follows;                                   /* another candidate had the process before */
+    int served;  /* candidates that this process has had, the present one included */
+    int suspect; /* the next candidate gets another process */
+    int follows; /* a process has been replaced for the next candidate */
 } Remote;
 
 struct Device {

@@ -426,12 +426,28 @@ static int cuda_canary(Device *d, Error *err)
     return leave(d, health_check(d->health, err));
 }
 
+static int cuda_shared(Device *d)
+{
+    const Remote *r = &d->remotes[HOME_LIBRARY];
+    return r->runner.pid && r->first_generation == r->runner.generation && r->served > 1;
+}
+
+static int cuda_renew(Device *d, int now, Error *err)
+{
+    d->remotes[HOME_LIBRARY].suspect = 1;
+    if (!now) return 0;
+    if (enter(d, err)) return -1;
+    return leave(d, modules_renew(d, err));
+}
+
 static const DeviceClockOps clock_ops = {
     .reserve = cuda_reserve,
     .time = cuda_time,
     .telemetry = cuda_telemetry,
     .lock = cuda_lock,
     .canary = cuda_canary,
+    .shared = cuda_shared,
+    .renew = cuda_renew,
     .counters = cuda_counters,
 };
 

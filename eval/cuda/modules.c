@@ -168,9 +168,44 @@ static int load_new(Device *d, const DeviceCode *code, int home, DeviceModule **
     return 0;
 }
 
-/* The runner with libraries serves one candidate, whose first module names it. Before another's first
- * module is loaded, it is replaced: it is idle, since each call of it waits for the GPU. While it has
- * modules, others are of the same candidate. */
+static void drop_parked(Device *d, int home)
+{
+    for (DeviceModule **at = &d->parked; *at;) {
+        DeviceModule *m = *at;
+        if (m->home != home) {
+            at = &m->next;
+            continue;
+        }
+        *at = m->next;
+        release(d, m);
+    }
+}
+
+/* The process of the last candidate gets another one: no code stays that it could have changed, and what it
+ * may have written is overwritten. */
+static int hand_over(Device *d, Remote *r, Error *err)
+{
+    CudaAnswer a;
+    RemoteCall ask = {.call = {.kind = CALL_RESET}, .limit_s = LOAD_S};
+    drop_parked(d, HOME_LIBRARY);
+    if (remote_need(d, r, err) || remote_ask(d, r, &ask, &a, err)) return -1;
+    return a.end.step == END_OK ? 0
+                                : error_set(err, ERROR_DEVICE, "a runner is kept: %s", a.end.text);
+}
+
+/* The runner with libraries gets another candidate, whose first module names it. It is idle, since each call
+ * of it waits for the GPU. A process that took another's place within a candidate's work has run it without a
+ * name. */
+static int change_candidate(Device *d, Remote *r, int named, Error *err)
+{
+    int used = named || r->warm_generation == r->runner.generation;
+    if (!r->runner.pid || !used) return 0;
+    if (named && !r->suspect && r->served < REMOTE_CANDIDATES && !hand_over(d, r, err)) return 0;
+    r->follows = 1;
+    return cudarunner_next(&r->runner, err);
+}
+
+/* While the runner with libraries has modules, others are of the same candidate. */
 static int meet(Device *d, const DeviceCode *code, Error *err)
 {
     Remote *r = &d->remotes[HOME_LIBRARY];
@@ -179,15 +214,19 @@ static int meet(Device *d, const DeviceCode *code, Error *err)
         if (m->home == HOME_LIBRARY && (m->empty || remote_has(d, m))) return 0;
     cudarunner_poll(&r->runner);
     int named = r->first_generation == r->runner.generation;
-    if (r->runner.pid && named && r->first_image == image) return 0;
-    /* A process that took another's place within a candidate's work has run it without a name. */
-    if (r->runner.pid && (named || r->warm_generation == r->runner.generation)) {
-        if (cudarunner_next(&r->runner, err)) return -1;
-        r->follows = 1;
-    }
+    if (r->runner.pid && named && !r->suspect && r->first_image == image) return 0;
+    if (change_candidate(d, r, named, err)) return -1;
     if (!r->runner.pid && cudarunner_start(&r->runner, err)) return -1;
-    r->first_generation = r->runner.generation;
-    r->first_image = image;
+    remote_name(r, image);
+    return 0;
+}
+
+int modules_renew(Device *d, Error *err)
+{
+    Remote *r = &d->remotes[HOME_LIBRARY];
+    uint64_t image = r->first_image;
+    if (cudarunner_next(&r->runner, err)) return -1;
+    remote_name(r, image);
     return 0;
 }
 

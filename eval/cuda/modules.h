@@ -12,6 +12,8 @@
 int module_load(Device *d, const DeviceCode *code, int home, DeviceModule **out, Fault *fault);
 void module_unload(Device *d, DeviceModule *m);
 void modules_close(Device *d);
+/* Another process of libraries for the present candidate, whose modules there are to be loaded again. */
+int modules_renew(Device *d, Error *err);
 /* Make sure that a trusted module is loaded. It outlives its runner: after a restart it is loaded
  * again, with the kernels that were asked for. */
 int module_present(Device *d, DeviceModule *m, Error *err);

@@ -149,13 +149,14 @@ static int map_extents(Device *d, Remote *r, Error *err)
     return 0;
 }
 
-/* Where candidates with op lines follow one another, the next one's process makes its context while this
- * one is judged. It shares the GPU's lock until it has one, so that nothing is timed meanwhile. */
+/* Where candidates with op lines follow one another, the next process makes its context while the last
+ * candidate of this one is judged. It shares the GPU's lock until it has one, so that nothing is timed
+ * meanwhile. */
 static void keep_spare(Device *d, Remote *r)
 {
     Error ignored; /* without a spare process the next candidate waits for its own */
     size_t free_bytes = 0, total;
-    if (!r->follows || r->runner.spare || r->runner.ending) return;
+    if (!r->follows || r->served < REMOTE_CANDIDATES || r->runner.spare || r->runner.ending) return;
     trusted_enter(&d->trusted);
     if (d->trusted.executor.cu->memory_info(&free_bytes, &total) != CU_OK ||
         free_bytes < spare_bytes)
@@ -181,6 +182,15 @@ int remote_need(Device *d, Remote *r, Error *err)
         if (cudarunner_stop(&r->runner, err)) return -1;
     }
     return -1;
+}
+
+void remote_name(Remote *r, uint64_t image)
+{
+    if (r->first_generation != r->runner.generation) r->served = 0;
+    r->first_generation = r->runner.generation;
+    r->first_image = image;
+    r->suspect = 0;
+    r->served++;
 }
 
 static int unmap_from(Device *d, Remote *r, int extents, Error *err)

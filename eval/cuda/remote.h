@@ -5,10 +5,16 @@
 
 #include "eval/cuda/cuda_device.h"
 
+/* Candidates that follow one another in one process of libraries at most (docs/trust.md). A process takes 0.3
+ * to 0.6 s to begin and end on an H200 (2026-11-30), a candidate without that 0.3 to 0.5 s. */
+enum { REMOTE_CANDIDATES = 16 };
+
 /* The runner in which the module lives. */
 Remote *remote_of(Device *d, const DeviceModule *m);
 /* Wait until the runner is ready and has all buffers mapped; start another when there is none. */
 int remote_need(Device *d, Remote *r, Error *err);
+/* A candidate begins in the process of libraries: the hash of its first image names it. */
+void remote_name(Remote *r, uint64_t image);
 /* A call of at most limit_s seconds, with the launches that it makes, if any. */
 typedef struct {
     CudaCall call;

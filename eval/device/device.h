@@ -303,6 +303,11 @@ typedef struct {
     /* Check after an abnormal end that the GPU still computes. -1: it does not and must leave
      * service. */
     int (*canary)(Device *d, Error *err);
+    /* Whether code of another candidate has run in the process of HOME_LIBRARY that the present one has. */
+    int (*shared)(Device *d);
+    /* 1: the present candidate's process of HOME_LIBRARY is replaced, and its modules must be loaded
+     * again. 0: the next candidate gets another one, since this one has failed. */
+    int (*renew)(Device *d, int now, Error *err);
     /* Launch once and read hardware counters (CUPTI) into *out, for quern-eval --profile. */
     int (*counters)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
                     Fault *fault);

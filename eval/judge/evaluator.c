@@ -162,11 +162,20 @@ void evaluator_offer(Evaluator *e, const char *key, const void *reply, size_t le
 
 /* ---- a judgement ---- */
 
+/* The functions of a device whose processes of libraries serve several candidates; NULL: j needs none. */
+static const DeviceClockOps *libraries_of(const Judgement *j)
+{
+    const DeviceClockOps *clock = j->evaluator->machine.ops->clock;
+    return clock && clock->shared && j->loaded.home == HOME_LIBRARY ? clock : NULL;
+}
+
 static int run_step(Judgement *j, const JudgementStep *s, int again)
 {
     if ((again && !(s->when & RUNS)) || !judgement_step_applies(j, s)) return 0;
     double start = clock_seconds();
     int rc = s->run(j);
+    const DeviceClockOps *libraries = libraries_of(j);
+    if (libraries && libraries->shared(j->evaluator->machine.device)) j->shared = 1;
     double ms = (clock_seconds() - start) * 1e3;
     verdict_spend(&j->verdict, s->name, ms);
     log_debug("%s: %s %.1f ms%s", j->task->name, s->name, ms,
@@ -203,6 +212,17 @@ static int run_steps(Judgement *j, int again)
     return rc;
 }
 
+/* Nothing that its steps have found so far. */
+static void forget(Judgement *j)
+{
+    Verdict *v = &j->verdict;
+    v->second_seed = 0;
+    v->low = 0;
+    v->n_checks = 0;
+    v->n_rows = 0;
+    j->errors.known = 0;
+}
+
 /* After a fault that may not matter: run again, with code that follows doubtful values. Where a use
  * of such a value stays a fault, the first fault is the verdict; where a race is found instead, that is. */
 static int run_following(Judgement *j)
@@ -213,10 +233,7 @@ static int run_following(Judgement *j)
     const Fault found = j->fault;
     verdict_release(v);
     *first = *v;
-    v->second_seed = 0;
-    v->low = 0;
-    v->n_checks = 0;
-    v->n_rows = 0;
+    forget(j);
     int rc = run_steps(j, 1);
     if (!rc) checks_warn(j);
     int is_other = j->fault.outcome == OUTCOME_RACE && found.outcome != OUTCOME_RACE;
@@ -226,6 +243,30 @@ static int run_following(Judgement *j)
         j->fault = found;
     }
     free(first);
+    return rc;
+}
+
+/* A candidate that failed beside libraries which others have used is judged again where nobody was before, so
+ * that none is blamed for what another has left there. Nobody gets a process of one that failed. */
+static int run_apart(Judgement *j, int rc)
+{
+    const DeviceClockOps *libraries = libraries_of(j);
+    Device *device = j->evaluator->machine.device;
+    Fault *f = &j->fault;
+    int of_source =
+        rc > 0 && (f->outcome == OUTCOME_COMPILE_ERROR || f->outcome == OUTCOME_PLAN_ERROR);
+    if (!rc || !libraries) return rc;
+    if (j->shared && !of_source) {
+        log_debug("%s: %s; again in a process of its own", j->task->name,
+                  rc > 0 ? f->message : f->error.text);
+        verdict_release(&j->verdict);
+        *f = (Fault){.outcome = OUTCOME_EVALUATOR_ERROR};
+        forget(j);
+        j->shared = 0;
+        rc = libraries->renew(device, 1, &f->error) ? -1 : loaded_again(&j->loaded, f);
+        if (!rc) rc = run_steps(j, 1);
+    }
+    if (rc) libraries->renew(device, 0, NULL);
     return rc;
 }
 
@@ -257,6 +298,7 @@ void evaluator_judge(Evaluator *e, const char *task, const char *source, size_t 
     snprintf(j->verdict.compiler, sizeof j->verdict.compiler, "%s", compiler);
     int rc = run_steps(j, 0);
     if (rc == 1) rc = run_following(j);
+    rc = run_apart(j, rc);
     loaded_unfollow(&j->loaded);
     judgement_conclude(j, check_device(j, rc));
 }

@@ -55,6 +55,7 @@ typedef struct Judgement {
     int trusted; /* the harness's own code: a baseline */
     Loaded loaded;
     Baseline *baseline; /* the evaluator's; NULL before the candidate is timed */
+    int shared;         /* another candidate's code had run in its process of libraries before */
     Run largest;        /* of the largest check workload, open from `check` to `variants` */
     int n_checked;      /* check workloads that have run */
     int unshown;        /* predicted, and no output of the timed size was compared, or not all

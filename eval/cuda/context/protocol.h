@@ -32,6 +32,7 @@ typedef enum {
     CALL_RUN,            /* launches, in `bytes` of records in the mailbox */
     CALL_CLOCK,          /* the same, and mode; clock */
     CALL_COUNTERS,       /* the same; counters */
+    CALL_RESET,          /* overwrite what a candidate may have left in the context */
     CALL_KINDS
 } CallKind;
 

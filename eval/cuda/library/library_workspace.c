@@ -1,8 +1,6 @@
 /* The workspace of library calls: one allocation, which only grows. */
 #include "eval/cuda/library/library_workspace.h"
 
-#include "gpu/driver.h"
-
 static struct {
     CuPtr p;
     size_t bytes;
@@ -20,6 +18,7 @@ int library_workspace(size_t bytes, void **p, Error *err)
         if (workspace.p) cu->memory_free(workspace.p);
         workspace.p = 0;
         workspace.bytes = 0;
+        bytes = (bytes + 3) / 4 * 4; /* whole words */
         if (cuda_check(cu->memory_alloc(&workspace.p, bytes), "no memory for a library's workspace",
                        err))
             return -1;
@@ -27,4 +26,12 @@ int library_workspace(size_t bytes, void **p, Error *err)
     }
     *p = (void *)(uintptr_t)workspace.p;
     return 0;
+}
+
+CuResult library_workspace_reset(CuStream stream)
+{
+    Error ignored; /* with a workspace there is a driver */
+    return workspace.p
+               ? cuda_driver(&ignored)->set_words(workspace.p, 0, workspace.bytes / 4, stream)
+               : CU_OK;
 }

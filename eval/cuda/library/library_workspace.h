@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "gpu/driver.h"
 
 /* Of any call. Eager PyTorch gives cuDNN what an engine asks for: those that transform the input and the
  * output ask for several times their size. */
@@ -19,6 +20,9 @@ enum {
 /* Device memory of at least `bytes`, shared by all calls. Its address changes only when a larger
  * size is asked for. */
 int library_workspace(size_t bytes, void **p, Error *err);
+
+/* Overwrite it with zeros, where there is one. Does not wait. */
+CuResult library_workspace_reset(CuStream stream);
 
 /* A pointer argument. library_call has checked it: it is not null. */
 static inline void *library_pointer(uint64_t arg)

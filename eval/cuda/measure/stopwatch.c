@@ -92,6 +92,16 @@ static CuResult need_scratch(Stopwatch *w)
     return r == CU_OK ? e->cu->set_words(w->scratch, 0, w->scratch_bytes / 4, e->stream) : r;
 }
 
+CuResult stopwatch_reset(Stopwatch *w)
+{
+    Executor *e = w->executor;
+    stopwatch_drop_graphs(w);
+    CuResult r = w->persisting ? e->cu->reset_persisting() : CU_OK;
+    return r != CU_OK || !w->scratch
+               ? r
+               : e->cu->set_words(w->scratch, 0, w->scratch_bytes / 4, e->stream);
+}
+
 static CuResult flush(Stopwatch *w, int passes)
 {
     Executor *e = w->executor;

@@ -39,6 +39,9 @@ int stopwatch_open(Stopwatch *w, Executor *e, Error *err);
 int stopwatch_load(Stopwatch *w, const void *cubin, Error *err);
 /* Destroy the captured graphs. To be called before a module is unloaded. */
 void stopwatch_drop_graphs(Stopwatch *w);
+/* Overwrite the memory that the flush reads, drop the graphs and reset persisting L2 lines: another candidate
+ * comes. Does not wait. */
+CuResult stopwatch_reset(Stopwatch *w);
 
 /* When a cold launch sequence begins: at `phase` nanoseconds of a period of the GPU's clock. period
  * 0: at any time. */

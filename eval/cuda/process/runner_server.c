@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "eval/cuda/context/executor.h"
 #include "eval/cuda/library/library.h"
+#include "eval/cuda/library/library_workspace.h"
 #include "eval/cuda/measure/stopwatch.h"
 #include "eval/cuda/memory/space.h"
 #include "eval/cuda/process/runner_process.h"
@@ -105,6 +106,15 @@ static void count(Server *s, const LaunchList *l, CudaAnswer *a)
     a->u.counters.n = n;
 }
 
+/* Another candidate comes: all device memory of the process that is no buffer and no code begins anew. */
+static void reset(Server *s, CudaAnswer *a)
+{
+    CuResult r = stopwatch_reset(&s->stopwatch);
+    if (r == CU_OK) r = library_workspace_reset(s->executor.stream);
+    if (r == CU_OK) r = executor_wait(&s->executor);
+    if (r != CU_OK) refuse(a, r, "memory cannot be overwritten");
+}
+
 static void answer_call(Server *s, const CudaCall *c, int fd, CudaAnswer *a)
 {
     LaunchList l = {s->mailbox, c->bytes, (int)c->launches};
@@ -127,6 +137,7 @@ static void answer_call(Server *s, const CudaCall *c, int fd, CudaAnswer *a)
                         (StallWait){c->period_ns, c->phase_ns}, &a->u.clock, &a->end);
         break;
     case CALL_COUNTERS: count(s, &l, a); break;
+    case CALL_RESET: reset(s, a); break;
     case CALL_HELLO:
     case CALL_KINDS: break; /* protocol_check_call refuses them */
     }

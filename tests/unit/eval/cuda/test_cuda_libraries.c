@@ -1,7 +1,8 @@
 /* The runner with libraries of the device "cuda:N", over a stand-in for libcuda: candidates whose plans
- * have op lines run there beside library calls, and none in the process of another. */
+ * have op lines run there beside library calls, a bounded number of them in one process. */
 #include "tests/unit/eval/cuda/cuda_support.h"
 
+#include "eval/cuda/library/library_workspace.h"
 #include "eval/judge/loaded_ops.h"
 
 static unsigned generation(int home)
@@ -122,7 +123,128 @@ static void test_calls(void **state)
     ops->close(d);
 }
 
-/* The process is replaced between two candidates, not while one has modules or is loaded again. */
+static int parked(int home)
+{
+    int n = 0;
+    for (const DeviceModule *m = d->parked; m; m = m->next) n += m->home == home;
+    return n;
+}
+
+/* A plan's candidate: its module is loaded, runs, is loaded again and runs, and goes. */
+static void one_of_many(size_t more, unsigned process, int shared, DevicePtr y)
+{
+    DeviceModule *m = load_other(HOME_LIBRARY, more), *beside = load_other(HOME_LIBRARY, 4096);
+    assert_int_equal(generation(HOME_LIBRARY), process);
+    assert_int_equal(ops->clock->shared(d), shared);
+    run_ones(m, y);
+    run_ones(beside, y);
+    ops->unload(d, m);
+    ops->unload(d, beside);
+    m = load_other(HOME_LIBRARY, more);
+    run_ones(m, y);
+    ops->unload(d, m);
+    assert_int_equal(generation(HOME_LIBRARY), process);
+}
+
+/* A process serves so many candidates and no more. None finds code there that another could have changed,
+ * also code of the harness. After one that has failed the next has a process of its own. */
+static void test_candidates(void **state)
+{
+    (void)state;
+    DevicePtr y;
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    for (size_t i = 0; i < REMOTE_CANDIDATES; i++) {
+        one_of_many(8 * i, 1, i > 0, y);
+        assert_true(parked(HOME_LIBRARY) > 0);
+        DeviceModule *next =
+            i + 1 < REMOTE_CANDIDATES ? load_other(HOME_LIBRARY, 8 * (i + 1)) : NULL;
+        if (!next) break;
+        assert_int_equal(parked(HOME_LIBRARY), 0);
+        ops->unload(d, next);
+    }
+    one_of_many(8 * REMOTE_CANDIDATES, 2, 0, y);
+    one_of_many(8, 2, 1, y);
+    ok(ops->clock->renew(d, 0, &err)); /* it has failed */
+    one_of_many(8, 3, 0, y);
+    one_of_many(16, 3, 1, y);
+    assert_int_equal(generation(HOME_CANDIDATE), 1);
+    ops->free(d, y);
+    ops->close(d);
+}
+
+/* The present candidate gets another process at once, and its modules with it. */
+static void test_renewed(void **state)
+{
+    (void)state;
+    DevicePtr y;
+    Fault fault;
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    one_of_many(0, 1, 0, y);
+    DeviceModule *m = load_other(HOME_LIBRARY, 8);
+    run_ones(m, y);
+    assert_int_equal(ops->clock->shared(d), 1);
+    ok(ops->clock->renew(d, 1, &err));
+    DeviceLaunch l = launch(m, "ones", y, N, 0);
+    assert_int_equal(ops->run(d, &l, 1, &fault), -1); /* its module is gone */
+    ops->unload(d, m);
+    one_of_many(8, 2, 0, y);
+    one_of_many(16, 2, 1, y);
+    ops->free(d, y);
+    ops->close(d);
+}
+
+/* What a candidate has written into memory of the process is there for itself alone: of the flush, which the
+ * first timing allocates. */
+static void test_left_behind(void **state)
+{
+    (void)state;
+    DevicePtr y;
+    Fault fault;
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    DeviceModule *m = load_other(HOME_LIBRARY, 0);
+    run_ones(m, y);
+    DeviceLaunch leave = launch(m, "leave", y, N, 0), find = launch(m, "find", y, N, 0);
+    ok(ops->run(d, &leave, 1, &fault));
+    ok(ops->run(d, &find, 1, &fault));
+    expect_floats(y, N, 0);
+    ops->unload(d, m);
+    m = load_other(HOME_LIBRARY, 8);
+    assert_int_equal(generation(HOME_LIBRARY), 1);
+    find = launch(m, "find", y, N, 0);
+    ok(ops->run(d, &find, 1, &fault));
+    expect_floats(y, N, N);
+    ops->unload(d, m);
+    ops->free(d, y);
+    ops->close(d);
+}
+
+/* So is the workspace that library calls share, which has whole words. */
+static void test_workspace(void **state)
+{
+    (void)state;
+    enum { BYTES = 4093 };
+    void *p;
+    unsigned char got[BYTES];
+    start();
+    CuStream stream = d->trusted.executor.stream;
+    assert_int_equal(library_workspace_reset(stream), CU_OK); /* there is none yet */
+    trusted_enter(&d->trusted);
+    ok(library_workspace(BYTES, &p, &err));
+    CuPtr at = (CuPtr)(uintptr_t)p;
+    assert_int_equal(d->trusted.executor.cu->set_words(at, 0x4d4d4d4d, BYTES / 4 + 1, stream),
+                     CU_OK);
+    assert_int_equal(library_workspace_reset(stream), CU_OK);
+    assert_int_equal(executor_wait(&d->trusted.executor), CU_OK);
+    assert_int_equal(d->trusted.executor.cu->copy_to_host(got, at, BYTES), CU_OK);
+    for (int i = 0; i < BYTES; i++) assert_int_equal(got[i], 0);
+    ops->close(d);
+}
+
+/* The process is not replaced while its candidate has modules, nor when one is loaded again; it is, where it
+ * has run code of a candidate that did not name it. */
 static void test_one_candidate(void **state)
 {
     (void)state;
@@ -131,30 +253,18 @@ static void test_one_candidate(void **state)
     DeviceModule *calls = NULL;
     start();
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
-    DeviceModule *m = load(HOME_LIBRARY), *beside = load_other(HOME_LIBRARY, 8);
-    run_ones(m, y);
-    run_ones(beside, y);
-    ops->unload(d, m);
-    ops->unload(d, beside);
-    m = load(HOME_LIBRARY);
-    run_ones(m, y);
-    ops->unload(d, m);
-    assert_int_equal(generation(HOME_LIBRARY), 1);
-    m = load_other(HOME_LIBRARY, 8);
-    assert_int_equal(generation(HOME_LIBRARY), 2);
-    run_ones(m, y);
-    ops->unload(d, m);
+    one_of_many(8, 1, 0, y);
     ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault)); /* a plan of library calls alone */
-    assert_int_equal(generation(HOME_LIBRARY), 3);
+    assert_int_equal(generation(HOME_LIBRARY), 1);
     /* It is killed from outside while a module without code is there; the next has run code of this one. */
     assert_int_equal(cudarunner_stop(&d->remotes[HOME_LIBRARY].runner, &err), 0);
-    m = load(HOME_LIBRARY);
+    DeviceModule *m = load(HOME_LIBRARY);
     run_ones(m, y);
-    assert_int_equal(generation(HOME_LIBRARY), 4);
+    assert_int_equal(generation(HOME_LIBRARY), 2);
     ops->unload(d, m);
     ops->unload(d, calls);
     m = load_other(HOME_LIBRARY, 8);
-    assert_int_equal(generation(HOME_LIBRARY), 5);
+    assert_int_equal(generation(HOME_LIBRARY), 3);
     ops->unload(d, m);
     assert_int_equal(generation(HOME_CANDIDATE), 1);
     ops->free(d, y);
@@ -173,11 +283,12 @@ static pid_t run_until_spare(DeviceModule *m, DevicePtr y)
     return libraries()->spare;
 }
 
-/* Another candidate loads its module, runs and ends. Returns its process. */
-static pid_t one_candidate(size_t more, int spare, DevicePtr y)
+/* The last candidate of a process loads its module, runs and ends. Returns its process. */
+static pid_t last_candidate(size_t more, int spare, DevicePtr y)
 {
     DeviceModule *m = load_other(HOME_LIBRARY, more);
     pid_t pid = libraries()->pid;
+    d->remotes[HOME_LIBRARY].served = REMOTE_CANDIDATES;
     run_ones(m, y);
     if (spare) run_until_spare(m, y);
     ops->unload(d, m);
@@ -186,8 +297,8 @@ static pid_t one_candidate(size_t more, int spare, DevicePtr y)
     return pid;
 }
 
-/* From the second candidate on, the next one's process is there before it comes. It is its own process, takes
- * no part before, ends with the device, and another takes its place where it was killed. */
+/* From the second process on, the next one is there before its first candidate comes. It takes no part
+ * before, ends with the device, and another takes its place where it was killed. */
 static void test_spare(void **state)
 {
     (void)state;
@@ -196,10 +307,10 @@ static void test_spare(void **state)
     int files = open_files();
     start();
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
-    one_candidate(0, 0, y);
+    last_candidate(0, 0, y);
     assert_int_equal(libraries()->spare, 0);
     for (size_t i = 1; i < 4; i++) {
-        pid_t next = libraries()->spare, now = one_candidate(8 * i, 1, y);
+        pid_t next = libraries()->spare, now = last_candidate(8 * i, 1, y);
         if (i == 2) assert_int_equal(now, next);
         if (i == 3) assert_int_not_equal(now, next);
         next = libraries()->spare;
@@ -214,13 +325,14 @@ static void test_spare(void **state)
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
     /* A candidate that ends its process costs the spare one nothing but its name. */
     DeviceModule *m = load_other(HOME_LIBRARY, 80);
+    d->remotes[HOME_LIBRARY].served = REMOTE_CANDIDATES;
     pid_t spare = run_until_spare(m, y);
     Fault fault;
     DeviceLaunch bad = launch(m, "death", y, 1, 0);
     assert_int_equal(ops->run(d, &bad, 1, &fault), 1);
     ops->unload(d, m);
     assert_int_equal(libraries()->pid, spare);
-    assert_int_equal(one_candidate(88, 1, y), spare); /* nothing ran there before */
+    assert_int_equal(last_candidate(88, 1, y), spare); /* nothing ran there before */
     ops->free(d, y);
     ops->close(d);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -245,9 +357,7 @@ static void test_many_parts(void **state)
                 ops->unload(d, part[i]);
                 part[i] = load_other(homes[h], 8 * i);
             }
-        int parked = 0;
-        for (const DeviceModule *m = d->parked; m; m = m->next) parked += m->home == homes[h];
-        assert_int_equal(parked, PARTS * (DEVICE_COPIES - 1));
+        assert_int_equal(parked(homes[h]), PARTS * (DEVICE_COPIES - 1));
         for (int i = 0; i < PARTS; i++) run_ones(part[i], y);
         for (int i = 0; i < PARTS; i++) ops->unload(d, part[i]);
         assert_int_equal(generation(homes[h]), 1);
@@ -289,6 +399,8 @@ int main(int argc, char **argv)
     if (driver_ready(argv)) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calls),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_candidates),    cmocka_unit_test(test_renewed),
+        cmocka_unit_test(test_left_behind),   cmocka_unit_test(test_workspace),
         cmocka_unit_test(test_one_candidate), cmocka_unit_test(test_spare),
         cmocka_unit_test(test_many_parts),    cmocka_unit_test(test_faults)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
