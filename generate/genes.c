@@ -13,7 +13,7 @@ static const char *const keep_words[] = {"none", "registers"};
 static const char *const route_words[] = {"library", "tensor", "rows"};
 static const char *const layer_words[] = {"library", "clusters"};
 static const char *const row_words[] = {"thread", "warp", "block"};
-static const char *const copy_words[] = {"load", "async"};
+static const char *const copy_words[] = {"load", "async", "tensor"};
 static const char *const reduce_words[] = {"shuffle", "tree"};
 static const char *const yes_words[] = {"no", "yes"};
 
@@ -35,7 +35,7 @@ static const GeneRow rows[GENES] = {
     [GENE_ROW] = {"row", 3, {ROW_THREAD, ROW_WARP, ROW_BLOCK}, 0, row_words, "who folds a row"},
     [GENE_REDUCE] = {"reduce", 2, {REDUCE_BY_SHUFFLE, REDUCE_BY_TREE}, 0, reduce_words, "how a block folds"},
     [GENE_PASS] = {"pass", 2, {1, 2}, 0, NULL, "passes for the largest and the sum of exponentials"},
-    [GENE_COPY] = {"copy", 2, {COPY_LOAD, COPY_ASYNC}, 0, copy_words, "how a tile comes to shared memory"},
+    [GENE_COPY] = {"copy", 3, {COPY_LOAD, COPY_ASYNC, COPY_TENSOR}, 0, copy_words, "how a tile is copied"},
     [GENE_OWN] = {"own", 2, {0, 1}, 0, yes_words, "a product is the kernel's own sum"},
     [GENE_LESS] = {"less", 2, {0, 1}, 0, yes_words, "what a rewrite makes needless is left out"},
     [GENE_SIDE] = {"side", 4, {1, 8, 16, 32}, 0, NULL, "side of a tile"},

@@ -45,7 +45,7 @@ enum { KEEP_NONE, KEEP_REGISTERS };               /* values of GENE_KEEP */
 enum { ROUTE_LIBRARY, ROUTE_TENSOR, ROUTE_ROWS }; /* of GENE_ROUTE */
 enum { ROW_THREAD, ROW_WARP, ROW_BLOCK };         /* of GENE_ROW: who folds a row */
 enum { REDUCE_BY_SHUFFLE, REDUCE_BY_TREE };       /* of GENE_REDUCE */
-enum { COPY_LOAD, COPY_ASYNC };                   /* of GENE_COPY */
+enum { COPY_LOAD, COPY_ASYNC, COPY_TENSOR };      /* of GENE_COPY */
 
 /* A choice. of: the name of what the kernel writes, or of the value. */
 typedef struct {

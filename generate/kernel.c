@@ -31,7 +31,7 @@ static int is_reserved(const char *name)
         "Factor", "Split",  "u",      "r",       "groups",   "above",     "piece",    "pieces",
         "take",   "join",   "larger", "smaller", "exchange", "isinf",     "isfinite", "memcpy",
         "from",   "start",  "work",   "other",   "plane",    "part_sums", "shape",    "sums",
-        "col",    "term",   "count"};
+        "col",    "term",   "count",  "d",       "mapped",   "bring",     "room",     "place"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(name, words[i])) return 1;
     size_t len = strlen(name), digits = strspn(name + 1, "0123456789");

@@ -109,12 +109,12 @@ int kernel_put_source(KernelText *t, const char *text);
  * the first result is line * width + column, with batch * rows + row as the line where rows is above
  * 0. given: the steps that the text has as `sum` and `sum_2`; width: an axis begins there. Statements
  * that end in a return of the result. between: a text behind what depends on the line alone; is_small:
- * places have 32 bits. */
+ * places have 32 bits; near: functions of half types may err by less than these round. */
 typedef struct {
     int n_given, given[2];
     Size width, rows;
     const char *between;
-    int is_small;
+    int is_small, near;
 } KernelElement;
 int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer *out, Error *err);
 /* Parameters, with their types or by name, and what the plan passes. wide: sizes of 64 bits. */

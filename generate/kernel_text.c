@@ -17,7 +17,7 @@
 EMBED(generate_helpers, "generate/helpers.cu")
 
 static const char *const help_name[] = {"pack",     "over",    "fold",  "fold_columns", "peak",
-                                        "exchange", "moments", "order", "scan"};
+                                        "exchange", "moments", "order", "scan",         "gelu"};
 
 const char *writer_size(Writer *w, Size s)
 {
@@ -715,7 +715,7 @@ int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer 
 {
     unsigned char kept[KERNEL_STEPS] = {0}, defined[KERNEL_STEPS] = {0};
     Writer w = {.k = k, .t = t, .err = err, .kept = kept, .defined = defined, .lanes = 1};
-    w.vec = 1, w.last = w.strip = w.part = -1;
+    w.vec = 1, w.last = w.strip = w.part = -1, w.near = e->near;
     buffer_init(&w.body, 1 << 20);
     writer_help(&w, HELP_PACK);
     k->scope.of = k, k->scope.axes = &k->axes;

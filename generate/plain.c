@@ -137,6 +137,7 @@ void plain_headers(const char *source, int is_plain, Buffer *to)
 {
     if (!is_plain || strstr(source, "__nv_bfloat16")) buffer_puts(to, "#include <cuda_bf16.h>\n");
     if (!is_plain || strstr(source, "half")) buffer_puts(to, "#include <cuda_fp16.h>\n");
+    if (strstr(source, "CUtensorMap")) buffer_puts(to, "#include <cuda.h>\n");
     if (strstr(source, "__nv_fp8")) buffer_puts(to, "#include <cuda_fp8.h>\n");
     if (is_plain && strstr(source, "__pipeline_")) buffer_puts(to, "#include <cuda_pipeline.h>\n");
 }

@@ -237,12 +237,27 @@ void writer_ahead(Writer *w, int step, const char *indent)
     }
 }
 
+/* A function that has a text of its own where a half type rounds it. */
+static int put_near(Writer *w, int step, const char *text)
+{
+    const Node *x = node_of(w, step);
+    const int half = x->dtype == DTYPE_F16 || x->dtype == DTYPE_BF16;
+    if (!w->near || !half || strcmp(text, "0.5f * a * (1 + erf(a * 0.70710678118654752440f))") != 0)
+        return 0;
+    writer_help(w, HELP_GELU);
+    buffer_puts(&w->body, "near_gelu(");
+    put_word(w, step, "a", 1);
+    buffer_puts(&w->body, ")");
+    return 1;
+}
+
 void writer_point(Writer *w, int step)
 {
     size_t len;
     const Node *x = node_of(w, step);
     const char *text = chosen_text(x, &len), *type = writer_type(w, step);
     int floating = !strcmp(type, "float") || !strcmp(type, "double");
+    if (put_near(w, step, text)) return;
     w->ahead = is_ahead(w, step, text, text + len);
     if (floating && !w->k->nodes->plain && is_added(w, step))
         put_rounded(w, step, text, text + len);

@@ -268,6 +268,18 @@ static int half_route(MatrixProduct *m, int joined)
                                                                                : ROUTE_LIBRARY;
 }
 
+/* Its factors may be copied by tensor maps at the timed sizes. */
+static int may_map(const MatrixProduct *m)
+{
+    int64_t rest = 0;
+    for (ProductOperand x = PRODUCT_A; x <= PRODUCT_B; x++)
+        for (int g = 0; g < PRODUCT_GROUPS; g++) {
+            const int64_t step = m->side[x].step[g].at[0];
+            if (step != 1 && m->count[g].at[0] > 1) rest |= step;
+        }
+    return rest % 8 == 0;
+}
+
 static void choose_tiles(const Nodes *n, const char *key, MatrixProduct *m, int joined)
 {
     m->tile = genes_choose(n->genes, key,
@@ -282,6 +294,11 @@ static void choose_tiles(const Nodes *n, const char *key, MatrixProduct *m, int 
     m->parts = genes_choose(
         n->genes, key,
         &(GenePoint){.gene = GENE_SPLIT, .by_default = m->parts, .least = 1, .most = 64});
+    m->copy = genes_choose(n->genes, key,
+                           &(GenePoint){.gene = GENE_COPY,
+                                        .by_default = may_map(m) ? COPY_TENSOR : COPY_ASYNC,
+                                        .least = COPY_ASYNC,
+                                        .most = COPY_TENSOR});
 }
 
 void product_choose(const Nodes *n, MatrixProduct *m, int joined)

@@ -495,12 +495,11 @@ __device__ __forceinline__ void few_rows(const Factor a, const Factor b, long lo
 enum {
     HALF_ROWS = 128,
     HALF_TERMS = 64,
-    HALF_MAKERS = 256,                   // threads that make sums
-    HALF_COPIERS = 128,                  // and that copy
-    HALF_STEP = HALF_COPIERS / 8,        // lines, or terms, that they copy at once
-    HALF_LINE = 2 * HALF_TERMS,          // bytes in shared memory
-    HALF_GROUP = HALF_LINE * HALF_TERMS, // of 64 lines of a factor
-    HALF_WIDTH = 8                       // results of a thread at once
+    HALF_MAKERS = 256,                  // threads that make sums
+    HALF_COPIERS = 128,                 // and that copy
+    HALF_STEP = HALF_COPIERS / 8,       // lines, or terms, that they copy at once
+    HALF_LINE = 2 * HALF_TERMS,         // bytes in shared memory
+    HALF_GROUP = HALF_LINE * HALF_TERMS // of 64 lines of a factor
 };
 
 // One factor: element k of a line is p[line * step + k] if K, else p[line + k * step]. Those of a batch are
@@ -508,6 +507,23 @@ enum {
 template <typename T> struct HalfFactor {
     const T *p;
     long long lines, depth, step, next;
+};
+
+// Results, and the same as bits.
+template <typename O> union HalfPair {
+    O v[2];
+    unsigned bits;
+    __device__ __forceinline__ HalfPair()
+    {
+    }
+};
+
+template <typename O> union HalfPiece {
+    O v[8];
+    uint4 bits;
+    __device__ __forceinline__ HalfPiece()
+    {
+    }
 };
 
 // Copies 8 elements, of which `inside` are the factor's; the others become zeros.
@@ -623,40 +639,72 @@ __device__ __forceinline__ HalfPlace half_place(const HalfWork &w, long long n)
             left,           first,          !needed ? first : end > first ? end : first + 1};
 }
 
-__device__ __forceinline__ void half_read(const float *from, float (&to)[HALF_WIDTH])
+// Gives `each` two neighbouring sums of a row at a time, those of both products if PAIR. A warp has 16 rows.
+template <int N, bool PAIR, typename E>
+__device__ __forceinline__ void half_each(const float (&d)[N / 2], const HalfPlace &p, E each)
 {
+    const int lane = threadIdx.x % 32;
+    const long long row = p.row + threadIdx.x / 32 * 16 + lane / 4;
 #pragma unroll
-    for (int i = 0; i < HALF_WIDTH; i += 4) {
-        const float4 v = *(const float4 *)(from + i);
-        to[i] = v.x, to[i + 1] = v.y, to[i + 2] = v.z, to[i + 3] = v.w;
-    }
+    for (int i = 0; i < (PAIR ? N / 16 : N / 8); i++)
+#pragma unroll
+        for (int k = 4 * i; k < 4 * i + 4; k += 2)
+            each(p, row + k % 4 * 4, p.column + 8 * i + lane % 4 * 2, d + k,
+                 d + (PAIR ? k + N / 4 : k));
+    __syncwarp();
 }
 
-// Gives `each` HALF_WIDTH neighbouring sums at a time, in rows of 32 or 64. A warp has 16 rows.
-template <int N, bool PAIR, typename E>
-__device__ __forceinline__ void half_results(const float (&d)[N / 2], float *stage,
-                                             const HalfPlace &p, E each)
+// Results of a half type, which `value` makes of sums: each row's 64 lie in shared memory, in 128 bytes of
+// the warp's own, before they are stored in one piece. Sums beyond the result are taken for its last row's or
+// column's.
+template <int N, bool PAIR, typename O, typename V>
+__device__ __forceinline__ void half_results(const float (&d)[N / 2], unsigned own,
+                                             const HalfPlace &p, const HalfWork &w, O *out, V value)
 {
-    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const long long row = p.row + threadIdx.x / 32 * 16;
-    constexpr int WIDE = PAIR ? 32 : 64, LANES = WIDE / HALF_WIDTH;
+    constexpr int COLUMNS = PAIR ? N / 2 : N;
+    const int lane = threadIdx.x % 32, r = lane % 16, x = lane % 8;
+    const long long top = p.row + threadIdx.x / 32 * 16, left = w.columns - p.column,
+                    down = top + lane / 4, last = w.rows - 1;
+    const long long row[2] = {down < last ? down : last, down + 8 < last ? down + 8 : last};
+    const int end = left < COLUMNS ? (int)left - 1 : COLUMNS - 1;
+    O *to = out + p.batch * w.rows * w.columns + p.column;
 #pragma unroll
-    for (int c = 0; c < N / 64; c++) {
+    for (int c = 0; c < COLUMNS / 64; c++) {
 #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            const int i = !PAIR ? 8 * c + j : 4 * c + j % 4 + j / 4 * (N / 16);
-            const int place = g * 64 + ((8 * j + 2 * t) ^ (g % 4 * 8));
-            *(float2 *)(stage + place) = make_float2(d[4 * i], d[4 * i + 1]);
-            *(float2 *)(stage + place + 8 * 64) = make_float2(d[4 * i + 2], d[4 * i + 3]);
+        for (int j = 0; j < 8; j += 2) {
+            HalfPair<O> v[4];
+#pragma unroll
+            for (int h = 0; h < 4; h++) {
+                const int i = 8 * c + j + h / 2, k = 4 * i + h % 2 * 2, l = PAIR ? k + N / 4 : k;
+                const int first = 8 * i + lane % 4 * 2, second = first + 1;
+                v[h].v[0] =
+                    value(p.batch, row[h % 2], p.column + (first < end ? first : end), d[k], d[l]);
+                v[h].v[1] = value(p.batch, row[h % 2], p.column + (second < end ? second : end),
+                                  d[k + 1], d[l + 1]);
+            }
+            asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                             own + r * 128 + (((j + lane / 16) ^ (r & 7)) << 4)),
+                         "r"(v[0].bits), "r"(v[1].bits), "r"(v[2].bits), "r"(v[3].bits)
+                         : "memory");
         }
         __syncwarp();
-#pragma unroll 1
-        for (int r = lane / LANES; r < 16; r += 32 / LANES) {
-            const int column = lane % LANES * HALF_WIDTH;
-            float x[HALF_WIDTH], y[HALF_WIDTH];
-            half_read(stage + r * 64 + (column ^ (r % 4 * 8)), x);
-            if (PAIR) half_read(stage + r * 64 + ((column + 32) ^ (r % 4 * 8)), y);
-            each(p, row + r, p.column + c * WIDE + column, x, y);
+#pragma unroll
+        for (int y = lane / 8; y < 16; y += 4) {
+            HalfPiece<O> v;
+            asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(v.bits.x), "=r"(v.bits.y), "=r"(v.bits.z), "=r"(v.bits.w)
+                         : "r"(own + y * 128 + ((x ^ (y & 7)) << 4))
+                         : "memory");
+            const int first = c * 64 + x * 8;
+            O *at = to + (top + y) * w.columns + first;
+            if (top + y > last) continue;
+            if (w.columns % 8 == 0) {
+                if (first <= end) *(uint4 *)at = v.bits;
+            } else {
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    if (first + i <= end) at[i] = v.v[i];
+            }
         }
         __syncwarp();
     }
@@ -694,12 +742,18 @@ template <int STAGES> __device__ __forceinline__ void half_advance(HalfStage &s)
     if (++s.at == STAGES) s.at = 0, s.phase ^= 1;
 }
 
+// Where a block has its stages in shared memory, and their barriers; and how much it and the others have to
+// do.
+struct HalfRoom {
+    unsigned base, full, empty;
+    long long items;
+};
+
 // The copies of all tiles of a block. Those of AHEAD steps are under way at once.
 template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES>
 __device__ __forceinline__ void half_bring(const HalfFactor<T> &a, const HalfFactor<T> &b,
                                            const HalfFactor<T> &c, const HalfWork &w,
-                                           long long items, unsigned base, unsigned full,
-                                           unsigned empty)
+                                           const HalfRoom &room)
 {
     constexpr int COLUMNS = PAIR ? N / 2 : N, LEFT = HALF_ROWS * HALF_LINE,
                   STAGE = LEFT + N * HALF_LINE, AHEAD = STAGES - 2;
@@ -707,18 +761,18 @@ __device__ __forceinline__ void half_bring(const HalfFactor<T> &a, const HalfFac
     int steps = 0, done = 0;
     const auto finish = [&] {
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        half_arrive(full + 8 * done);
+        half_arrive(room.full + 8 * done);
         done = done + 1 == STAGES ? 0 : done + 1;
     };
-    for (long long item = blockIdx.x; item < items; item += gridDim.x) {
+    for (long long item = blockIdx.x; item < room.items; item += gridDim.x) {
         const HalfPlace p = half_place<COLUMNS>(w, item);
         const auto x = half_copies<T, AK>(a, p.batch, p.row);
         const auto y = half_copies<T, BK>(b, p.batch, p.column),
                    z = half_copies<T, BK>(c, p.batch, p.column);
 #pragma unroll 1
         for (long long k = p.first; k < p.end; k++) {
-            half_wait(empty + 8 * s.at, s.phase);
-            const unsigned at = base + s.at * STAGE;
+            half_wait(room.empty + 8 * s.at, s.phase);
+            const unsigned at = room.base + s.at * STAGE;
             half_fetch<T, AK, HALF_ROWS>(at, a, x, k * HALF_TERMS);
             half_fetch<T, BK, COLUMNS>(at + LEFT, b, y, k * HALF_TERMS);
             if (PAIR)
@@ -739,8 +793,7 @@ __device__ __forceinline__ void half_bring(const HalfFactor<T> &a, const HalfFac
 
 // The sums of all tiles of a block.
 template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES, typename E>
-__device__ __forceinline__ void half_make(const HalfWork &w, long long items, unsigned base,
-                                          unsigned full, unsigned empty, float *own, E each)
+__device__ __forceinline__ void half_make(const HalfWork &w, const HalfRoom &room, E each)
 {
     constexpr int COLUMNS = PAIR ? N / 2 : N, LEFT = HALF_ROWS * HALF_LINE,
                   STAGE = LEFT + N * HALF_LINE;
@@ -750,15 +803,15 @@ __device__ __forceinline__ void half_make(const HalfWork &w, long long items, un
     float d[N / 2];
 #pragma unroll
     for (int i = 0; i < N / 2; i++) d[i] = 0;
-    for (long long item = blockIdx.x; item < items; item += gridDim.x) {
+    for (long long item = blockIdx.x; item < room.items; item += gridDim.x) {
         const HalfPlace p = half_place<COLUMNS>(w, item);
         const int steps = (int)(p.end - p.first);
 #pragma unroll
         for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
 #pragma unroll 1
         for (int k = 0; k < steps; k++) {
-            half_wait(full + 8 * s.at, s.phase);
-            const unsigned from = base + s.at * STAGE;
+            half_wait(room.full + 8 * s.at, s.phase);
+            const unsigned from = room.base + s.at * STAGE;
             const unsigned long long x = half_lines_at<AK>(from + threadIdx.x / 128 * HALF_GROUP),
                                      y = half_lines_at<BK>(from + LEFT);
             asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -768,43 +821,118 @@ __device__ __forceinline__ void half_make(const HalfWork &w, long long items, un
                                       k + i > 0);
             asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
             asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-            if (k && lead) half_arrive(empty + 8 * last);
+            if (k && lead) half_arrive(room.empty + 8 * last);
             last = s.at;
             half_advance<STAGES>(s);
         }
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
         for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
-        if (steps && lead) half_arrive(empty + 8 * last);
+        if (steps && lead) half_arrive(room.empty + 8 * last);
         for (int i = 0; i < N / 2 && !steps; i++) d[i] = 0;
-        half_results<N, PAIR>(d, own, p, each);
+        each(d, p);
     }
 }
 
-// The sums over k of a[row][k] * b[column][k], and of a with c if PAIR: N columns of both at once.
-template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES, typename E>
+// The sums over k of a[row][k] * b[column][k], and of a with c if PAIR: N columns of both at once. `each`
+// gets a tile of sums, its place, and the address of the warp's own 2,048 bytes. `bring` copies by tensor
+// maps if `mapped`.
+template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES, typename C, typename E>
 __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFactor<T> b,
-                                             const HalfFactor<T> c, const HalfWork w, E each)
+                                             const HalfFactor<T> c, const HalfWork w, bool mapped,
+                                             C bring, E each)
 {
     constexpr int COLUMNS = PAIR ? N / 2 : N, STAGE = (HALF_ROWS + N) * HALF_LINE;
     extern __shared__ unsigned char raw[];
     __shared__ unsigned long long barriers[2 * STAGES];
-    const unsigned start = (unsigned)__cvta_generic_to_shared(raw), base = (start + 1023) & ~1023u,
-                   full = (unsigned)__cvta_generic_to_shared(barriers), empty = full + 8 * STAGES;
-    const long long items = (w.columns + COLUMNS - 1) / COLUMNS *
-                            ((w.rows + HALF_ROWS - 1) / HALF_ROWS) * w.batch * w.parts;
+    const unsigned base = ((unsigned)__cvta_generic_to_shared(raw) + 1023) & ~1023u,
+                   full = (unsigned)__cvta_generic_to_shared(barriers);
+    const HalfRoom room = {base, full, full + 8 * STAGES,
+                           (w.columns + COLUMNS - 1) / COLUMNS *
+                               ((w.rows + HALF_ROWS - 1) / HALF_ROWS) * w.batch * w.parts};
     if (threadIdx.x < STAGES) {
-        half_barrier(full + 8 * threadIdx.x, HALF_COPIERS);
-        half_barrier(empty + 8 * threadIdx.x, HALF_MAKERS / 32);
+        half_barrier(room.full + 8 * threadIdx.x, mapped ? 1 : HALF_COPIERS);
+        half_barrier(room.empty + 8 * threadIdx.x, HALF_MAKERS / 32);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
     if (threadIdx.x >= HALF_MAKERS) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
-        half_bring<T, AK, BK, N, PAIR, STAGES>(a, b, c, w, items, base, full, empty);
+        if (!mapped)
+            half_bring<T, AK, BK, N, PAIR, STAGES>(a, b, c, w, room);
+        else if (threadIdx.x == HALF_MAKERS)
+            bring(room);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
-        float *own =
-            (float *)(raw + (base - start) + STAGES * STAGE) + threadIdx.x / 32 * (16 * 64);
-        half_make<T, AK, BK, N, PAIR, STAGES>(w, items, base, full, empty, own, each);
+        const unsigned own = base + STAGES * STAGE + threadIdx.x / 32 * 2048;
+        half_make<T, AK, BK, N, PAIR, STAGES>(
+            w, room, [&](const float(&d)[N / 2], const HalfPlace &p) { each(d, p, own); });
+    }
+}
+
+//@ half_maps
+// Copies of half_product's factors by tensor maps, whose start and whose lines are multiples of 16 bytes.
+// EACH: a batch has a factor of its own.
+template <typename T, bool EACH> __device__ __forceinline__ bool half_mapped(const HalfFactor<T> &f)
+{
+    const long long next = EACH ? f.next : 8;
+    return ((f.step | next | (long long)((size_t)f.p / 2)) & 7) == 0 && f.step > 0 && next > 0;
+}
+
+template <bool EACH>
+__device__ __forceinline__ void half_box(unsigned to, const CUtensorMap &map, long long x,
+                                         long long y, long long batch, unsigned full)
+{
+    if (EACH)
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
+                     "l"(&map), "r"((int)x), "r"((int)y), "r"((int)batch), "r"(full)
+                     : "memory");
+    else
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+                     "l"(&map), "r"((int)x), "r"((int)y), "r"(full)
+                     : "memory");
+}
+
+// 64 terms of LINES lines.
+template <bool K, bool EACH, int LINES>
+__device__ __forceinline__ void half_boxes(unsigned to, const CUtensorMap &map, long long line,
+                                           long long term, long long batch, unsigned full)
+{
+    if (K) {
+        half_box<EACH>(to, map, term, line, batch, full);
+    } else {
+#pragma unroll
+        for (int g = 0; g < LINES / 64; g++)
+            half_box<EACH>(to + g * HALF_GROUP, map, line + g * 64, term, batch, full);
+    }
+}
+
+// All tiles of a block, by one thread.
+template <bool AK, bool BK, bool AEACH, bool BEACH, int N, bool PAIR, int STAGES>
+__device__ __forceinline__ void half_bring_boxes(const CUtensorMap &a, const CUtensorMap &b,
+                                                 const CUtensorMap &c, const HalfWork &w,
+                                                 const HalfRoom &room)
+{
+    constexpr int COLUMNS = PAIR ? N / 2 : N, LEFT = HALF_ROWS * HALF_LINE,
+                  STAGE = LEFT + N * HALF_LINE;
+    HalfStage s = {0, 1};
+    for (long long item = blockIdx.x; item < room.items; item += gridDim.x) {
+        const HalfPlace p = half_place<COLUMNS>(w, item);
+#pragma unroll 1
+        for (long long k = p.first; k < p.end; k++) {
+            const unsigned at = room.base + s.at * STAGE, full = room.full + 8 * s.at;
+            half_wait(room.empty + 8 * s.at, s.phase);
+            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full),
+                         "r"(STAGE)
+                         : "memory");
+            half_boxes<AK, AEACH, HALF_ROWS>(at, a, p.row, k * HALF_TERMS, p.batch, full);
+            half_boxes<BK, BEACH, COLUMNS>(at + LEFT, b, p.column, k * HALF_TERMS, p.batch, full);
+            if (PAIR)
+                half_boxes<BK, BEACH, COLUMNS>(at + LEFT + COLUMNS * HALF_LINE, c, p.column,
+                                               k * HALF_TERMS, p.batch, full);
+            half_advance<STAGES>(s);
+        }
     }
 }

@@ -16,9 +16,9 @@ typedef struct {
 
 /* sum = alpha * (the sum over the depth) + beta * addend. The result, of the kept node `of`, is in C order:
  * batch, rows, columns. dtype: of all of its tensors. By ROUTE_TENSOR a product of a half type has tiles of
- * `tile` columns, from `stages` tiles of its factors, and `parts` blocks share a sum. */
+ * `tile` columns, from `stages` tiles of its factors, which come by `copy`; `parts` blocks share a sum. */
 typedef struct {
-    int of, route, tile, stages, parts;
+    int of, route, tile, stages, parts, copy;
     int convolution; /* as convolve.h says */
     int folded; /* of a convolution, what the kernel folds: PRODUCT_ROWS or PRODUCT_COLUMNS, into `parts`; 0:
                  * nothing */

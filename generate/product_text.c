@@ -88,12 +88,17 @@ static void put_split(ProductWriter *w, const char *name, const char *side, Prod
 void product_put_value(ProductWriter *w, const char *rows)
 {
     const ProductJoin *j = w->join;
-    KernelElement e = {
-        .n_given = j->n, .width = w->m->count[PRODUCT_COLUMNS], .rows = w->m->count[PRODUCT_ROWS]};
+    KernelElement e = {.n_given = j->n,
+                       .width = w->m->count[PRODUCT_COLUMNS],
+                       .rows = w->m->count[PRODUCT_ROWS],
+                       .near = w->m->dtype != DTYPE_F32};
     buffer_printf(&w->body,
                   "    const auto value = [&](long long batch, long long row, long long column, "
                   "float total%s) {\n        const long long line = batch * %s + row;\n",
-                  j->n > 1 ? ", float total_2" : "", rows);
+                  j->n > 1                   ? ", float total_2"
+                  : w->m->dtype != DTYPE_F32 ? ", float = 0"
+                                             : "",
+                  rows);
     for (int i = 0; i < j->n; i++) {
         put_sum(w, &j->m[i], i ? "_2" : "");
         e.given[i] = j->step[i];
@@ -357,15 +362,21 @@ static int write_floats(ProductWriter *w)
 
 /* ---- half types ---- */
 
-/* Of product.cu. HALF_BLOCKS: each has a multiprocessor for itself. */
+/* Of product.cu. HALF_BLOCKS: each has a multiprocessor for itself; twice as many where each of them has
+ * MANY_ITEMS tiles even so. */
 enum {
     HALF_THREADS = 384,
     HALF_ROWS = 128,
     HALF_LINE = 128,
-    HALF_STAGING = 8 * 16 * 64 * 4,
+    HALF_STAGING = 8 * 16 * 64 * 2,
     HALF_BLOCKS = 132,
-    MOST_ITEMS = 4
+    MANY_ITEMS = 16
 };
+
+static int is_half(Dtype d)
+{
+    return d == DTYPE_F16 || d == DTYPE_BF16;
+}
 
 static const char *type_of(const ProductWriter *w)
 {
@@ -452,40 +463,170 @@ static HalfNames names_of(ProductWriter *w)
     return n;
 }
 
-/* Eight neighbours become results. */
-static void put_half_results(ProductWriter *w, const HalfNames *n)
+/* ---- tensor maps ---- */
+
+static const char *const map_names[] = {"left", "right", "other"};
+
+static int map_count(const ProductWriter *w)
+{
+    return w->m->copy != COPY_TENSOR ? 0 : w->join->n > 1 ? 3 : 2;
+}
+
+/* Each of a batch has a factor of its own. */
+static int has_own(const MatrixProduct *m, ProductOperand x)
+{
+    return !size_is(m->count[PRODUCT_BATCH], 1) && !size_is(m->side[x].step[PRODUCT_BATCH], 0);
+}
+
+/* A plan's text. */
+typedef struct {
+    char text[SIZE_TEXT];
+} Text;
+
+static int put_plan_size(ProductWriter *w, Size s, Text *out)
+{
+    return size_text(w->k->nodes->sizes, s, out->text, w->err);
+}
+
+/* How many lines there are, in a map whose lines are `step` apart. A map's steps are multiples of 8 elements;
+ * where a step is not, the kernel does not use its maps, which only have to be valid: their step is less, but
+ * for the 1 line of a step below 8. */
+static int put_map_count(ProductWriter *w, Size count, Size step)
+{
+    Text n, by;
+    if (put_plan_size(w, count, &n) || put_plan_size(w, step, &by)) return -1;
+    if (size_divides(size_number(8), step) && size_constant(step))
+        buffer_printf(w->t->plan, "%s", n.text);
+    else
+        buffer_printf(w->t->plan, "max(1, min(%s, (%s) / 8 * (%s)))", n.text, by.text, n.text);
+    return 0;
+}
+
+static int put_map_step(ProductWriter *w, Size step)
+{
+    Text by;
+    if (put_plan_size(w, step, &by)) return -1;
+    if (size_divides(size_number(8), step) && size_constant(step))
+        buffer_printf(w->t->plan, "%s", by.text);
+    else
+        buffer_printf(w->t->plan, "max(8, (%s) / 8 * 8)", by.text);
+    return 0;
+}
+
+/* A factor as half_boxes copies it: [batch,] lines, terms, or [batch,] terms, lines. */
+static int put_map(ProductWriter *w, const char *name, const MatrixProduct *m, ProductOperand x)
+{
+    const int along = product_is_along(m, x), each = has_own(m, x);
+    const ProductGroup lines = x == PRODUCT_A ? PRODUCT_ROWS : PRODUCT_COLUMNS,
+                       outer = along ? lines : PRODUCT_DEPTH, inner = along ? PRODUCT_DEPTH : lines;
+    const ProductTensor *t = &m->side[x];
+    Buffer *to = w->t->plan;
+    Text n;
+    int rc = 0;
+    buffer_printf(to, "//@ map %s_map_%d = tensor(%s", name, w->t->number,
+                  w->k->nodes->node[t->node].name);
+    if (!size_is(t->offset, 0)) {
+        rc |= put_plan_size(w, t->offset, &n);
+        buffer_printf(to, " + (%s) / 8 * 8", n.text);
+    }
+    buffer_puts(to, ", size=[");
+    if (each) rc |= put_map_count(w, m->count[PRODUCT_BATCH], t->step[PRODUCT_BATCH]);
+    if (each) buffer_puts(to, ", ");
+    rc |= put_map_count(w, m->count[outer], t->step[outer]);
+    rc |= put_plan_size(w, m->count[inner], &n);
+    buffer_printf(to, ", %s], stride=[", n.text);
+    if (each) rc |= put_map_step(w, t->step[PRODUCT_BATCH]);
+    if (each) buffer_puts(to, ", ");
+    rc |= put_map_step(w, t->step[outer]);
+    buffer_printf(to, ", 1], box=[%s%d, 64], swizzle=128)\n", each ? "1, " : "",
+                  !along           ? 64
+                  : x == PRODUCT_A ? HALF_ROWS
+                                   : tile_columns(w));
+    return rc ? -1 : 0;
+}
+
+static int put_maps(ProductWriter *w)
+{
+    const int n = map_count(w);
+    int rc = 0;
+    for (int i = 0; i < n; i++)
+        rc |= put_map(w, map_names[i], &w->join->m[i == 2], i ? PRODUCT_B : PRODUCT_A);
+    return rc ? -1 : 0;
+}
+
+/* The function that copies by them, and whether it can. */
+static void put_half_bring(ProductWriter *w)
+{
+    const MatrixProduct *m = w->m;
+    const int n = map_count(w), a = has_own(m, PRODUCT_A), b = has_own(m, PRODUCT_B);
+    if (!n) {
+        buffer_puts(&w->body, "    const bool mapped = false;\n"
+                              "    const auto bring = [](const HalfRoom &) {};\n");
+        return;
+    }
+    buffer_puts(&w->body, "    const bool mapped = ");
+    for (int i = 0; i < n; i++)
+        buffer_printf(&w->body, "%shalf_mapped<%s, %d>(%s)", i ? " && " : "", type_of(w), i ? b : a,
+                      map_names[i]);
+    buffer_printf(&w->body,
+                  ";\n    const auto bring = [&](const HalfRoom &room) {\n"
+                  "        half_bring_boxes<%d, %d, %d, %d, %d, %d, %d>(left_map, right_map, "
+                  "%s_map, work, room);\n    };\n",
+                  product_is_along(m, PRODUCT_A), product_is_along(m, PRODUCT_B), a, b, m->tile,
+                  w->join->n > 1, m->stages, map_names[n - 1]);
+}
+
+/* ---- what becomes of sums ---- */
+
+/* Two neighbours of other types than half ones become results. */
+static void put_half_pairs(ProductWriter *w, const HalfNames *n)
 {
     const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype),
                *x = w->join->n > 1 ? "first[i], second[i]" : "first[i]";
     buffer_printf(&w->body,
-                  "        %s *at = %s + (piece.batch * %s + row) * %s + column;\n"
-                  "        Pack<%s, HALF_WIDTH> v;\n#pragma unroll\n"
-                  "        for (int i = 0; i < HALF_WIDTH; i++)\n"
-                  "            if (%s %% HALF_WIDTH == 0 || column + i < %s)\n"
-                  "                v.v[i] = value(piece.batch, row, column + i, %s);\n"
-                  "        if (%s %% HALF_WIDTH == 0) {\n"
-                  "            *(Pack<%s, HALF_WIDTH> *)at = v;\n        } else {\n#pragma unroll\n"
-                  "            for (int i = 0; i < HALF_WIDTH; i++)\n"
-                  "                if (column + i < %s) at[i] = v.v[i];\n        }\n",
-                  type, w->out, n->rows, n->columns, type, n->columns, n->columns, x, n->columns,
-                  type, n->columns);
+                  "            %s *at = %s + (piece.batch * %s + row) * %s + column;\n"
+                  "#pragma unroll\n            for (int i = 0; i < 2; i++)\n"
+                  "                if (column + i < %s) at[i] = value(piece.batch, row, column + "
+                  "i, %s);\n",
+                  type, w->out, n->rows, n->columns, n->columns, x);
 }
 
-/* Eight neighbours become parts of sums. */
+/* Two neighbours become parts of sums. */
 static void put_half_parts(ProductWriter *w, const HalfNames *n)
 {
-    buffer_printf(
-        &w->body,
-        "        float *at = part_sums + ((piece.part * %s + piece.batch) * %s + row) * %s + "
-        "column;\n#pragma unroll\n        for (int i = 0; i < HALF_WIDTH; i++)\n"
-        "            if (column + i < %s) at[i] = first[i];\n",
-        n->batch, n->rows, n->columns, n->columns);
-    if (w->join->n > 1)
-        buffer_printf(&w->body,
-                      "        at += (long long)%s * %s * %s * %d;\n#pragma unroll\n"
-                      "        for (int i = 0; i < HALF_WIDTH; i++)\n"
-                      "            if (column + i < %s) at[i] = second[i];\n",
-                      n->batch, n->rows, n->columns, w->m->parts, n->columns);
+    static const char store[] = "            if (%s %% 2 == 0) *(float2 *)at = make_float2(%s[0], "
+                                "%s[1]);\n            else {\n                at[0] = %s[0];\n"
+                                "                if (column + 1 < %s) at[1] = %s[1];\n"
+                                "            }\n";
+    buffer_printf(&w->body,
+                  "            float *at = part_sums + ((piece.part * %s + piece.batch) * %s + "
+                  "row) * %s + column;\n",
+                  n->batch, n->rows, n->columns);
+    buffer_printf(&w->body, store, n->columns, "first", "first", "first", n->columns, "first");
+    if (w->join->n == 1) return;
+    buffer_printf(&w->body, "            at += (long long)%s * %s * %s * %d;\n", n->batch, n->rows,
+                  n->columns, w->m->parts);
+    buffer_printf(&w->body, store, n->columns, "second", "second", "second", n->columns, "second");
+}
+
+static void put_half_results(ProductWriter *w, const HalfNames *n)
+{
+    const int pair = w->join->n > 1;
+    if (w->m->parts == 1 && is_half(w->k->nodes->node[w->k->root[0].node].dtype)) {
+        buffer_printf(&w->body, "        half_results<%d, %d>(d, own, place, work, %s, value);\n",
+                      w->m->tile, pair, w->out);
+        return;
+    }
+    buffer_printf(&w->body,
+                  "        half_each<%d, %d>(d, place, [&](const HalfPlace &piece, long long row, "
+                  "long long column,\n            const float *first, const float *second) {\n"
+                  "            if (row >= %s || column >= %s) return;\n",
+                  w->m->tile, pair, n->rows, n->columns);
+    if (w->m->parts == 1)
+        put_half_pairs(w, n);
+    else
+        put_half_parts(w, n);
+    buffer_puts(&w->body, "        });\n");
 }
 
 static void put_half_body(ProductWriter *w)
@@ -500,17 +641,14 @@ static void put_half_body(ProductWriter *w)
                   n.columns, product_size(w, m->count[PRODUCT_DEPTH]), n.batch, m->parts,
                   (long long)sums.least, (long long)sums.most);
     if (m->parts == 1) product_put_value(w, n.rows);
+    put_half_bring(w);
     buffer_printf(&w->body,
-                  "    half_product<%s, %d, %d, %d, %d, %d>(left, right, other, work,\n"
-                  "        [&](const HalfPlace &piece, long long row, long long column, "
-                  "const float *first, const float *second) {\n"
-                  "        if (row >= %s || column >= %s) return;\n",
+                  "    half_product<%s, %d, %d, %d, %d, %d>(left, right, other, work, mapped, "
+                  "bring,\n        [&](const float (&d)[%d], const HalfPlace &place, unsigned own) "
+                  "{\n",
                   type_of(w), product_is_along(m, PRODUCT_A), product_is_along(m, PRODUCT_B),
-                  m->tile, w->join->n > 1, m->stages, n.rows, n.columns);
-    if (m->parts == 1)
-        put_half_results(w, &n);
-    else
-        put_half_parts(w, &n);
+                  m->tile, w->join->n > 1, m->stages, m->tile / 2);
+    put_half_results(w, &n);
     buffer_puts(&w->body, "    });\n");
 }
 
@@ -542,9 +680,9 @@ static void put_half_finish(ProductWriter *w)
 
 void product_put_launch(ProductWriter *w, const char *items, int threads, int shared)
 {
-    buffer_printf(w->t->plan,
-                  "//@ launch kernel_%d<<<min(%s, max(%d, ceil_div(%s, %d))), %d, %d>>>(",
-                  w->t->number, items, HALF_BLOCKS, items, MOST_ITEMS, threads, shared);
+    buffer_printf(w->t->plan, "//@ launch kernel_%d<<<min(%s, %d * max(1, (%s) / %d)), %d, %d>>>(",
+                  w->t->number, items, HALF_BLOCKS, items, HALF_BLOCKS * MANY_ITEMS, threads,
+                  shared);
 }
 
 static void put_half_source(ProductWriter *w, const char *name, int threads, const char *parameters,
@@ -572,9 +710,13 @@ static int put_launches(ProductWriter *w)
         return -1;
     snprintf(size, sizeof size, "ceil_div(%s, %d) * ceil_div(%s, %d) * (%s) * %d", t.rows,
              HALF_ROWS, t.columns, tile_columns(w), t.batch, m->parts);
+    if (put_maps(w)) return -1;
     product_put_launch(w, size, HALF_THREADS, shared);
     if (kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
-    buffer_puts(w->t->plan, m->parts > 1 ? ", part_sums)\n" : ")\n");
+    if (m->parts > 1) buffer_puts(w->t->plan, ", part_sums");
+    for (int i = 0; i < map_count(w); i++)
+        buffer_printf(w->t->plan, ", %s_map_%d", map_names[i], w->t->number);
+    buffer_puts(w->t->plan, ")\n");
     if (m->parts == 1) return 0;
     snprintf(size, sizeof size, "(%s) * (%s) * (%s)", t.batch, t.rows, t.columns);
     buffer_printf(w->t->plan, "//@ launch finish_%d<<<ceil_div(%s, %d), %d>>>(", w->t->number, size,
@@ -586,22 +728,31 @@ static int put_launches(ProductWriter *w)
     return product_share(w, PART_SUMS, size);
 }
 
+static void put_half_helpers(ProductWriter *w)
+{
+    put_multiply(w); /* its name is known before the part that uses it */
+    product_help(w->t, HELP_HALF, generate_product, "half");
+    if (map_count(w)) product_help(w->t, HELP_HALF_MAPS, generate_product, "half_maps");
+}
+
 int product_half_write(ProductWriter *w)
 {
     const int parts = w->m->parts > 1;
     ProductWriter finish = *w;
-    Buffer types;
+    Buffer types, more;
     buffer_init(&types, 1 << 16);
+    buffer_init(&more, 1024);
     buffer_init(&finish.body, 1 << 20);
-    put_multiply(w); /* its name is known before the part that uses it */
-    product_help(w->t, HELP_HALF, generate_product, "half");
+    put_half_helpers(w);
     put_half_body(w);
     if (parts) put_half_finish(&finish);
     kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
     if (put_launches(w) || finish.failed) w->failed = 1;
+    if (parts) buffer_puts(&more, ", float *__restrict__ part_sums");
+    for (int i = 0; i < map_count(w); i++)
+        buffer_printf(&more, ", const __grid_constant__ CUtensorMap %s_map", map_names[i]);
     if (!w->failed) {
-        put_half_source(w, "kernel", HALF_THREADS, types.data,
-                        parts ? ", float *__restrict__ part_sums" : "");
+        put_half_source(w, "kernel", HALF_THREADS, types.data, more.len ? more.data : "");
         buffer_release(&w->body);
         w->body = finish.body;
         if (parts)
@@ -610,6 +761,7 @@ int product_half_write(ProductWriter *w)
     } else {
         buffer_release(&finish.body);
     }
+    buffer_release(&more);
     buffer_release(&types);
     return w->failed ? -1 : 0;
 }

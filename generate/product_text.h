@@ -15,6 +15,7 @@ enum {
     HELP_FEW,
     HELP_HALVES,
     HELP_HALF,
+    HELP_HALF_MAPS,
     HELP_MULTIPLY
 };
 /* Of KernelText.shared. */
@@ -59,7 +60,7 @@ int product_is_wide(const ProductWriter *w);
 void product_put_multiply(Buffer *to, const char *type, int n);
 
 /* Begins the launch of a kernel whose blocks make one item after another: as many as there are
- * multiprocessors, or more, so that a block has few items. */
+ * multiprocessors, or a multiple, so that a block has few items. */
 void product_put_launch(ProductWriter *w, const char *items, int threads, int shared);
 
 /* As product_write, for products of half types. */

@@ -28,7 +28,7 @@ typedef struct {
     const unsigned char *moved; /* by step: loads that a tile in shared memory has; NULL: none */
     int number;                 /* of the source that it is launched by */
     int ahead; /* of the step that is written: the next of its calls that have names; 0: none has */
-    int failed;
+    int failed, near; /* near: as KernelElement says */
 } Writer;
 
 static inline const Node *node_of(const Writer *w, int step)
@@ -74,6 +74,7 @@ typedef enum {
     HELP_MOMENTS,
     HELP_ORDER,
     HELP_SCAN,
+    HELP_GELU,
 } Help;
 void writer_help(Writer *w, int which); /* puts a function of helpers.cu into the source, once */
 const char *writer_type(const Writer *w, int step);

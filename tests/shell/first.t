@@ -34,6 +34,7 @@ while read -r t schedule; do
 done <<'END'
 swiglu_bf16 //@ schedule g route=tensor tile=128 split=2
 bmm_bias_f16 //@ schedule h route=tensor stages=3
+bmm_bias_f16 //@ schedule h route=tensor stages=3 copy=async
 up_gelu //@ schedule h route=tensor
 triangles //@ schedule h route=tensor
 masked_bf16 //@ schedule h route=tensor tile=128
@@ -46,13 +47,32 @@ for e in 's/{{-150, /{{50, /' 's/}, {-1073741824, 0}, /}, {-1073741824, -64}, /'
   ! cmp -s whole.cu less.cu && "$BUILD/bin/quern-eval" --task triangles --device sim:h100 less.cu >out 2>&1
   [ $? = 1 ] && grep -q wrong out; ok $? "a triangle that is too small is wrong: $e"
 done
-"$BUILD/bin/quern-kernel" --task bmm_bias_f16 --schedule '//@ schedule h route=tensor stages=3' >whole.cu
-for e in 's/^ *half_wait\(full.*//' 's/^ *half_wait\(empty.*//' 's/^.*fence.proxy.async.*//' \
-  's/(wgmma.wait_group.sync.aligned) 1;/\1 2;/' 's/"n"\(AHEAD\)/"n"(AHEAD + 1)/'; do
-  sed -E "$e" whole.cu >less.cu
-  ! cmp -s whole.cu less.cu && "$BUILD/bin/quern-eval" --task bmm_bias_f16 --device sim:h100 less.cu >out 2>&1
-  [ $? = 1 ] && grep -q race out; ok $? "copiers and makers that do not wait are a race: $e"
-done
+mistakes() { # COPY: each line of stdin, an outcome and a change of the kernel, is judged as the outcome says
+  local outcome e
+  "$BUILD/bin/quern-kernel" --task bmm_bias_f16 \
+    --schedule "//@ schedule h route=tensor stages=3 copy=$1" >whole.cu
+  while read -r outcome e; do
+    sed -E "$e" whole.cu >less.cu
+    ! cmp -s whole.cu less.cu &&
+      "$BUILD/bin/quern-eval" --task bmm_bias_f16 --device sim:h100 less.cu >out 2>&1
+    [ $? = 1 ] && grep -q "sim:h100: $outcome" out
+    ok $? "copies by $1 that do not wait, or of less: $outcome: $e"
+  done
+}
+mistakes async <<'END'
+race s/^ *half_wait\(room.full.*//
+race s/^ *half_wait\(room.empty.*//
+race s/^.*fence.proxy.async.*//
+race s/(wgmma.wait_group.sync.aligned) 1;/\1 2;/
+race s/"n"\(AHEAD\)/"n"(AHEAD + 1)/
+END
+mistakes tensor <<'END'
+race s/^ *half_wait\(room.full.*//
+race s/^ *half_wait\(room.empty.*//
+race s/(wgmma.wait_group.sync.aligned) 1;/\1 2;/
+out_of_bounds s/"r"\(STAGE\)/"r"(STAGE - HALF_GROUP)/
+wrong_result s/k \* HALF_TERMS, p.batch, full\);/(k - k % 2) * HALF_TERMS, p.batch, full);/
+END
 unset QUERN_TASKS
 lines() { sed -n '/^\/\/@ schedule/p' "$1"; }
 has_all() { # SOURCE SCHEDULE: each gene of the schedule is in the source's lines
