@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(384)
     if (t == 0) {
         for (int s = 0; s < STAGES; s++) {
             asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" : : "r"(at(&full[s])) : "memory");
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;"
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 8;"
                          :
                          : "r"(at(&empty[s]))
                          : "memory");
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(384)
         for (int j = 0; j < 4; j++) multiply(d, descriptor(a + 32 * j), descriptor(b + 32 * j));
         asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::
                          : "memory");
-        if (t % 128 == 0)
+        if (t % 32 == 0)
             asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
                          :
                          : "r"(at(&empty[s]))
