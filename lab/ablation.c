@@ -151,13 +151,17 @@ static int read_gaps(const char *run, const SampleSet *s, const Pool *p, Ablatio
     return rc;
 }
 
-static int read_finished(const char *run, const char *samples, const char *verdicts,
-                         const char *pool, AblationCell *out, Error *err)
+/* What a finished run has, of which the page is written last. */
+typedef struct {
+    char *samples, *verdicts, *pool, *report;
+} Finished;
+
+static int read_finished(const char *run, const Finished *f, AblationCell *out, Error *err)
 {
     SampleSet s;
     Pool p;
-    if (samples_load(samples, verdicts, &s, err)) return -1;
-    int rc = pool_load(pool, &p, err);
+    if (samples_load(f->samples, f->verdicts, &s, err)) return -1;
+    int rc = pool_load(f->pool, &p, err);
     if (!rc) {
         read_samples(&s, out);
         read_pool(&p, &s, out);
@@ -171,19 +175,20 @@ static int read_finished(const char *run, const char *samples, const char *verdi
 int ablation_cell_read(const char *run, AblationCell *out, Error *err)
 {
     *out = (AblationCell){0};
-    char *samples = memory_printf("%s/report/crl/samples.qa", run),
-         *verdicts = memory_printf("%s/report/crl/verdicts.qa", run),
-         *pool = memory_printf("%s/report/crl/pool.qa", run),
-         *report = memory_printf("%s/report.html", run); /* it is written last */
+    const Finished f = {memory_printf("%s/report/crl/samples.qa", run),
+                        memory_printf("%s/report/crl/verdicts.qa", run),
+                        memory_printf("%s/report/crl/pool.qa", run),
+                        memory_printf("%s/report.html", run)};
     int rc = 0;
-    if (file_exists(report) && file_exists(samples) && file_exists(verdicts) && file_exists(pool)) {
-        rc = read_finished(run, samples, verdicts, pool, out, err);
+    if (file_exists(f.report) && file_exists(f.samples) && file_exists(f.verdicts) &&
+        file_exists(f.pool)) {
+        rc = read_finished(run, &f, out, err);
         out->there = !rc;
     }
-    free(samples);
-    free(verdicts);
-    free(pool);
-    free(report);
+    free(f.samples);
+    free(f.verdicts);
+    free(f.pool);
+    free(f.report);
     return rc;
 }
 
@@ -236,18 +241,18 @@ static void put_holes(Buffer *out, const AblationCell *arm, const char *const *s
     buffer_puts(out, " |");
 }
 
-void ablation_table(const AblationCell *cells, const char *const *arms, int n_arms,
-                    const char *const *seeds, int n_seeds, Buffer *out)
+void ablation_table(const AblationCell *cells, const AblationNames *of, Buffer *out)
 {
+    const int n_seeds = of->n_seeds;
     buffer_puts(out, "| arm | seeds | evaluations | success | best of 8 | best of the run | right "
                      "comparisons | gap closed, best of 8 | gap closed by the run "
                      "|\n|---|---|---|---|---|---|---|---|---|\n");
-    for (int a = 0; a < n_arms; a++) {
+    for (int a = 0; a < of->n_arms; a++) {
         const AblationCell *arm = cells + a * n_seeds;
         long evaluations = 0, there = 0;
         for (int i = 0; i < n_seeds; i++) evaluations += arm[i].evaluations, there += arm[i].there;
-        buffer_printf(out, "| %s |", arms[a]);
-        put_holes(out, arm, seeds, n_seeds);
+        buffer_printf(out, "| %s |", of->arms[a]);
+        put_holes(out, arm, of->seeds, n_seeds);
         buffer_printf(out, there ? " %ld |" : " - |", there ? evaluations / there : 0);
         for (int v = 0; v < ABLATION_VALUES; v++) put_value(out, arm, cells, n_seeds, v);
         buffer_puts(out, "\n");
@@ -255,5 +260,5 @@ void ablation_table(const AblationCell *cells, const char *const *arms, int n_ar
     buffer_printf(out,
                   "\nIn brackets: the difference to %s over the seeds that both have, with its "
                   "95%% interval.\n",
-                  arms[0]);
+                  of->arms[0]);
 }

@@ -35,11 +35,15 @@ typedef struct {
  * A folder without these files gives there = 0. A damaged file is an error. */
 int ablation_cell_read(const char *run, AblationCell *out, Error *err);
 
+typedef struct {
+    const char *const *arms, *const *seeds;
+    int n_arms, n_seeds;
+} AblationNames;
+
 /* cells[arm * n_seeds + seed]. Each value is a mean over the arm's seeds, with the mean difference
  * to the first arm and its 95% interval over the seeds that both have (Student's t; at least 2). A
  * missing cell is named. */
-void ablation_table(const AblationCell *cells, const char *const *arms, int n_arms,
-                    const char *const *seeds, int n_seeds, Buffer *out);
+void ablation_table(const AblationCell *cells, const AblationNames *of, Buffer *out);
 
 /* Half the 95% interval of the mean of n values; 0 when n < 2. */
 double ablation_half_interval(const double *v, int n, double *mean);

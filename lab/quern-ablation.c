@@ -54,7 +54,7 @@ int main(int argc, char **argv)
     }
     Buffer table;
     buffer_init(&table, 1 << 20);
-    ablation_table(cells, arm, n_arms, seed, n_seeds, &table);
+    ablation_table(cells, &(AblationNames){arm, seed, n_arms, n_seeds}, &table);
     fputs(table.data, stdout);
     buffer_release(&table);
     free(cells);

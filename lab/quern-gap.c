@@ -18,9 +18,13 @@ static void print_rows(const char *name, const Gap *g, int by_task)
         printf("| %s | %s | %.1f%% | |\n", name, g->task[i].task, 100 * g->task[i].closed);
 }
 
+/* The pools of the teacher as it taught, and with its whole range. */
+typedef struct {
+    Pool teacher, full;
+} Pools;
+
 /* Nothing where the run does not have the set. */
-static int print_set(const RunFolder *r, const char *name, const Pool *teacher, const Pool *full,
-                     int by_task, Error *err)
+static int print_set(const RunFolder *r, const char *name, const Pools *p, int by_task, Error *err)
 {
     SampleSet s;
     Gap g;
@@ -29,7 +33,7 @@ static int print_set(const RunFolder *r, const char *name, const Pool *teacher, 
          *verdicts = run_folder_path(r, "%s/verdicts.qa", name);
     int rc = samples_load(samples, verdicts, &s, err);
     if (!rc) {
-        gap_of_samples(&s, teacher, full, &g);
+        gap_of_samples(&s, &p->teacher, &p->full, &g);
         print_rows(name, &g, by_task);
         gap_release(&g);
         samples_release(&s);
@@ -45,20 +49,20 @@ static int print_run(const RunFolder *r, Error *err)
                                                                              "crl"};
     char name[64], *from = run_folder_path(r, "collect/pool.qa"),
                    *to = run_folder_path(r, "lab/full/pool.qa");
-    Pool teacher = {0}, full = {0};
-    int rc = pool_load(from, &teacher, err) || pool_load(to, &full, err) ? -1 : 0;
+    Pools p = {0};
+    int rc = pool_load(from, &p.teacher, err) || pool_load(to, &p.full, err) ? -1 : 0;
     printf("| samples | task | gap closed | 95%% interval |\n|---|---|---|---|\n");
     for (int s = 0; s < 2; s++)
         for (int n = 1; !rc && n <= run_folder_rounds(r, stages[s]); n++) {
             snprintf(name, sizeof name, "%s/%d", stages[s], n);
-            rc = print_set(r, name, &teacher, &full, 0, err);
+            rc = print_set(r, name, &p, 0, err);
         }
     for (int s = 0; s < 3 && !rc; s++) {
         snprintf(name, sizeof name, "report/%s", last[s]);
-        rc = print_set(r, name, &teacher, &full, 1, err);
+        rc = print_set(r, name, &p, 1, err);
     }
-    pool_release(&teacher);
-    pool_release(&full);
+    pool_release(&p.teacher);
+    pool_release(&p.full);
     free(from);
     free(to);
     return rc;

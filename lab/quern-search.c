@@ -20,10 +20,16 @@ typedef struct {
     Designs without;
 } Options;
 
+typedef struct {
+    const Options *o;
+    const TaskSet *tasks;
+    ArtifactWriter *w;
+} Search;
+
 /* A task of which no kernel can be drawn gets no answer: it is another teacher's. */
-static int write_answer(ArtifactWriter *w, const PromptItem *p, const Task *t, int copy,
-                        const Options *o, Error *err)
+static int write_answer(const Search *s, const PromptItem *p, const Task *t, int copy, Error *err)
 {
+    const Options *o = s->o;
     Buffer text;
     uint64_t seed = promptset_seed(p, (uint64_t)o->seed, copy);
     const DrawOptions draw = {seed, o->mistakes, designs_of(&o->without, t->name)};
@@ -32,7 +38,7 @@ static int write_answer(ArtifactWriter *w, const PromptItem *p, const Task *t, i
     if (!rc) {
         const PromptAnswer a = {o->stage, "generator", copy, seed, "stop", text.data, text.len};
         Record *r = promptset_answer(p, &a);
-        rc = artifact_write(w, r, err);
+        rc = artifact_write(s->w, r, err);
         record_free(r);
     } else if (err->code == ERROR_UNSUPPORTED) {
         rc = 0;
@@ -41,22 +47,21 @@ static int write_answer(ArtifactWriter *w, const PromptItem *p, const Task *t, i
     return rc;
 }
 
-static int write_answers(PromptSet *prompts, const TaskSet *tasks, const Options *o,
-                         const char *output, const ArtifactSpec *spec, Error *err)
+static int write_answers(Search *s, PromptSet *prompts, const char *output,
+                         const ArtifactSpec *spec, Error *err)
 {
-    ArtifactWriter *w;
-    if (artifact_create(output, spec, &w, err)) return -1;
+    if (artifact_create(output, spec, &s->w, err)) return -1;
     int rc = 0;
-    promptset_spread(prompts, (int)o->copies);
+    promptset_spread(prompts, (int)s->o->copies);
     for (long i = 0; !rc && i < prompts->n; i++) {
         const PromptItem *p = &prompts->items[i];
-        const Task *t = taskset_find(tasks, p->task, strlen(p->task));
+        const Task *t = taskset_find(s->tasks, p->task, strlen(p->task));
         if (!t)
             rc = error_set(err, ERROR_UNKNOWN_NAME, "prompt %s: no task is named \"%s\"", p->id,
                            p->task);
-        for (int k = 0; !rc && k < p->copies; k++) rc = write_answer(w, p, t, k, o, err);
+        for (int k = 0; !rc && k < p->copies; k++) rc = write_answer(s, p, t, k, err);
     }
-    return artifact_end(w, rc, err);
+    return artifact_end(s->w, rc, err);
 }
 
 int main(int argc, char **argv)
@@ -105,7 +110,8 @@ int main(int argc, char **argv)
         log_die(&err);
     if (without && designs_read(without, &o.without, &out, &err)) log_die(&err);
     if (artifact_same(&out, output)) return 0;
-    if (promptset_load(prompts, &set, &err) || write_answers(&set, &tasks, &o, output, &out, &err))
+    Search s = {.o = &o, .tasks = &tasks};
+    if (promptset_load(prompts, &set, &err) || write_answers(&s, &set, output, &out, &err))
         log_die(&err);
     promptset_release(&set);
     taskset_release(&tasks);

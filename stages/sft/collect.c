@@ -134,7 +134,8 @@ static int ask_wave(Collection *c, const Teacher *t, const int *upto, Error *err
         }
     Teacher counted = *t;
     counted.in_row = &c->in_row[t - c->o->teachers];
-    int rc = n ? teacher_ask(&counted, w.req, n, on_answer, &w, err) : 0;
+    const TeacherRequests all = {w.req, n, on_answer, &w};
+    int rc = n ? teacher_ask(&counted, &all, err) : 0;
     free(w.slot_of);
     free(w.req);
     return rc;

@@ -294,10 +294,8 @@ double teacher_prompt_tokens(const Teacher *t, const Task *task)
 
 typedef struct {
     const Teacher *t;
-    TeacherRequest *req;
+    const TeacherRequests *q;
     char **prompt;
-    TeacherDone *done;
-    void *ctx;
 } Ask;
 
 static const char *ask_prompt(void *ctx, size_t index, uint64_t *seed)
@@ -306,14 +304,14 @@ static const char *ask_prompt(void *ctx, size_t index, uint64_t *seed)
     const Teacher *t = a->t;
     double worst = budget_cost(&t->price, budget_tokens(strlen(a->prompt[index])), t->max_tokens);
     if (t->budget && !budget_take(t->budget, worst)) return NULL;
-    *seed = seed_of(t, &a->req[index]) >> 33;
+    *seed = seed_of(t, &a->q->req[index]) >> 33;
     return a->prompt[index];
 }
 
 static int ask_reply(void *ctx, const LlmReply *reply, Error *err)
 {
     Ask *a = ctx;
-    TeacherRequest *q = &a->req[reply->index];
+    TeacherRequest *q = &a->q->req[reply->index];
     const char *text = reply->text ? reply->text : "";
     if (reply->error) log_warn("%s, trial %d: %s", q->task->name, q->trial, reply->error);
     q->record = answer_record(
@@ -323,14 +321,14 @@ static int ask_reply(void *ctx, const LlmReply *reply, Error *err)
     Record *usage = record_map(q->record, "usage");
     record_int(usage, "prompt_tokens", reply->prompt_tokens);
     record_int(usage, "completion_tokens", reply->completion_tokens);
-    return a->done(a->ctx, q, err);
+    return a->q->done(a->q->ctx, q, err);
 }
 
-static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done,
-                        void *ctx, Error *err)
+static int ask_endpoint(const Teacher *t, const TeacherRequests *q, Error *err)
 {
-    Ask a = {t, req, memory_array(n, sizeof *a.prompt), done, ctx};
-    for (size_t i = 0; i < n; i++) a.prompt[i] = prompt_text(t, req[i].task);
+    const size_t n = q->n;
+    Ask a = {t, q, memory_array(n, sizeof *a.prompt)};
+    for (size_t i = 0; i < n; i++) a.prompt[i] = prompt_text(t, q->req[i].task);
     LlmOptions o = llm_endpoint_options(endpoint_of(t), t->max_tokens, t->concurrency);
     o.base_url = t->url;
     o.key_env = t->key_env;
@@ -351,13 +349,12 @@ static int ask_one(const Teacher *t, TeacherRequest *q, Error *err)
     return 0;
 }
 
-int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx,
-                Error *err)
+int teacher_ask(const Teacher *t, const TeacherRequests *q, Error *err)
 {
-    if (teacher_is_endpoint(t)) return ask_endpoint(t, req, n, done, ctx, err);
-    for (size_t i = 0; i < n; i++) {
-        if (ask_one(t, &req[i], err)) return -1;
-        if (done(ctx, &req[i], err)) return -1;
+    if (teacher_is_endpoint(t)) return ask_endpoint(t, q, err);
+    for (size_t i = 0; i < q->n; i++) {
+        if (ask_one(t, &q->req[i], err)) return -1;
+        if (q->done(q->ctx, &q->req[i], err)) return -1;
     }
     return 0;
 }

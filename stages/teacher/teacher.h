@@ -48,9 +48,14 @@ int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Err
 /* Called for each answer when it arrives; takes over r->record. It must store the answer before it
  * returns. */
 typedef int TeacherDone(void *ctx, TeacherRequest *r, Error *err);
-/* Asks for n answers; an endpoint's arrive in any order. */
-int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx,
-                Error *err);
+typedef struct {
+    TeacherRequest *req;
+    size_t n;
+    TeacherDone *done;
+    void *ctx;
+} TeacherRequests;
+/* Asks for all answers; an endpoint's arrive in any order. */
+int teacher_ask(const Teacher *t, const TeacherRequests *q, Error *err);
 
 int teacher_is_endpoint(const Teacher *t);
 /* Appends the answer that the generator draws: two texts and the source. UNSUPPORTED: as of draw_kernel. */

@@ -32,7 +32,7 @@ static void table(void **state)
         {1, {0.7, 1, 2, NAN, NAN, NAN}, 90},   {0}};
     Buffer b;
     buffer_init(&b, 10000);
-    ablation_table(cells, arms, 3, seeds, 2, &b);
+    ablation_table(cells, &(AblationNames){arms, seeds, 3, 2}, &b);
     static const char *const lines[] = {
         "| bucket | 2 | 100 | 55.0% | 2.000 | 4.000 | 85.0% | 10.0% | 60.0% |\n",
         "| shuffled | 2 | 100 | 45.0% (-10.0, -10.0 to -10.0) | 1.000 (x0.500, 0.500 to 0.500) | "

@@ -155,9 +155,11 @@ static void kernelbench(void **state)
 
 static StepValue steps[10];
 
-static FileNumbers file(const char *path, const char *stage, int round, int at, const char *name,
+static FileNumbers file(const char *path, const char *stage, int round, const char *name,
                         double value)
 {
+    static int at = -1;
+    at++;
     steps[at] = (StepValue){.value = value};
     snprintf(steps[at].name, sizeof steps[at].name, "%s", name);
     FileNumbers f = {.path = (char *)(uintptr_t)path, .round = round, .steps = &steps[at]};
@@ -171,17 +173,16 @@ static FileNumbers file(const char *path, const char *stage, int round, int at, 
 static void by_model(void **state)
 {
     (void)state;
-    FileNumbers files[] = {
-        file("crl/1/metrics.qa", "crl", 1, 0, "plain.best8", 3),
-        file("crl/2/metrics.qa", "crl", 2, 1, "plain.best8", 4),
-        file("report/crl-1/metrics.qa", "report", 0, 2, "composition.best8", 2),
-        file("report/crl/metrics.qa", "report", 0, 3, "plain.best8", 5),
-        file("report/sft/metrics.qa", "report", 0, 4, "composition.best8", 1),
-        file("report/selfsup/metrics.qa", "report", 0, 5, "composition.best8", 1.5),
-        file("report/crl-x/metrics.qa", "report", 0, 6, "composition.best8", 9),
-        file("selfsup/1/metrics.qa", "selfsup", 1, 7, "plain.best8", 2),
-        file("report/sft/metrics.qa", "report", 0, 8, "heldout.best8", 7),
-        file("report/crl/metrics.qa", "report", 0, 9, "heldout.best8", 7)};
+    FileNumbers files[] = {file("crl/1/metrics.qa", "crl", 1, "plain.best8", 3),
+                           file("crl/2/metrics.qa", "crl", 2, "plain.best8", 4),
+                           file("report/crl-1/metrics.qa", "report", 0, "composition.best8", 2),
+                           file("report/crl/metrics.qa", "report", 0, "plain.best8", 5),
+                           file("report/sft/metrics.qa", "report", 0, "composition.best8", 1),
+                           file("report/selfsup/metrics.qa", "report", 0, "composition.best8", 1.5),
+                           file("report/crl-x/metrics.qa", "report", 0, "composition.best8", 9),
+                           file("selfsup/1/metrics.qa", "selfsup", 1, "plain.best8", 2),
+                           file("report/sft/metrics.qa", "report", 0, "heldout.best8", 7),
+                           file("report/crl/metrics.qa", "report", 0, "heldout.best8", 7)};
     RunNumbers n = {files, 10};
     Buffer b;
     buffer_init(&b, 1 << 16);
