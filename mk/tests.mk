@@ -32,15 +32,15 @@ test-programs: $(UNIT_PROGRAMS) $(FUZZERS) ; @:
 
 # ---- running: prove runs each test in a process and a folder of its own, under its own time limit ----
 # tests/order puts the longest first. Five at a time keep two cores busy, since some tests mostly wait. What
-# one test has compiled is there for the others.
+# one test has compiled is there for the others, and for the next `make test` (tests/compiled).
 TEST_SETTINGS = build="$$(realpath '$(BUILD)')"; export QUERN_BUILD="$$build" QUERN_CC='$(CC)' \
-  QUERN_TEST_CACHE="$$build/trash/compiled"
+  QUERN_TEST_CACHE="$$(tests/compiled "$$build")"
 .PHONY: test check test-times
 test:
 	+@$(MAKE) --no-print-directory $(ALL_CORES) build test-programs
-	@$(TEST_SETTINGS); rm -rf "$$build/trash/compiled" "$$build"/trash/*/tap; \
+	@$(TEST_SETTINGS); rm -f "$$build"/trash/*/tap; \
 	  prove --timer -j5 --exec tests/run $$(tests/order $(SHELL_TESTS) $(UNIT_TESTS)) || \
-	  { tests/failed >&2; exit 1; }
+	  { tests/failed >&2; rm -rf "$$QUERN_TEST_CACHE"; exit 1; }
 
 # The times of the last runs become those that a fresh clone begins with.
 test-times:
@@ -84,7 +84,7 @@ test-san:
 san_tests = $(or $(named_tests),$(UNIT_TESTS) tests/shell/fuzz.t)
 san-run:
 	+@$(MAKE) --no-print-directory $(ALL_CORES) $(call needed,$(san_tests))
-	@$(TEST_SETTINGS); rm -rf "$$build/trash/compiled"; QUERN_TEST_TIMEOUT=3600 prove --timer -j2 \
+	@$(TEST_SETTINGS); rm -rf "$$QUERN_TEST_CACHE"; QUERN_TEST_TIMEOUT=3600 prove --timer -j2 \
 	  --exec tests/run $$(tests/order $(san_tests))
 
 # Gates every task of every set; make test gates a sample.
