@@ -82,8 +82,8 @@ static void test_named_by_macro(void **state)
         "#define JOIN(x, y) x##y\n#define AT(x) <x.h>\n#include AT(JOIN(la, te))",
         "#define WHERE(x) \\\n  <x.h>\n#include WHERE(late)",
         "#define WHERE(x) /* where */ <x.h> // there\n#include WHERE (late)",
-        "#if 0\n#define WHERE(x) <other/x.h>\n#else\n#define WHERE(x) <x.h>\n#endif\n#include "
-        "WHERE(late)",
+        ("#if 0\n#define WHERE(x) <other/x.h>\n#else\n#define WHERE(x) <x.h>\n#endif\n"
+         "#include WHERE(late)"),
         "#define WHERE \"late.h\"\n#include WHERE",
         "#define FIRST(x) SECOND(x)\n#define SECOND(y) <y.h>\n#include FIRST(late)",
     };
