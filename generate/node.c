@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "generate/node_build.h"
 #include "ops/op_strided.h"
 #include "ops/op_text.h"
 
@@ -228,6 +229,30 @@ static int keep(Nodes *n, int line, const int *in, Error *err)
     return 0;
 }
 
+/* 1: a value is the diagonal of a matrix's memory, as long as a row. */
+static int is_diagonal(const Nodes *n, int value)
+{
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        const GraphValue *v = value_at(n, k, value);
+        const OpTensor *x = &v->tensor, *whole = &value_at(n, k, v->base)->tensor;
+        if (whole->rank != 2 || x->rank != 1 || x->offset || x->size[0] != whole->size[1] ||
+            x->stride[0] != whole->stride[0] + whole->stride[1])
+            return 0;
+    }
+    return 1;
+}
+
+/* The contents of a matrix whose diagonal has new ones, or -1. */
+static int with_diagonal(Nodes *n, int value, int contents)
+{
+    const int old = n->of[value_at(n, 0, value)->base];
+    if (old < 0 || n->node[old].rank != 2 || !is_diagonal(n, value)) return -1;
+    int row = node_coordinate(n, old, 0), column = node_coordinate(n, old, 1);
+    int on = node_point(n, "a == b", DTYPE_B8, row, column);
+    n->node[on].type = "long long";
+    return node_point3(n, "a ? b : c", (int[]){on, contents, old}, n->node[old].dtype);
+}
+
 /* A line's results are the memory of its results, or new contents of an argument's. */
 static int take_results(Nodes *n, int line, const int *result, Error *err)
 {
@@ -236,10 +261,14 @@ static int take_results(Nodes *n, int line, const int *result, Error *err)
         int value = n->graph->first[line] + i, base = value_at(n, 0, value)->base;
         if (result[i] < 0) continue;
         if (base != value) { /* in place */
-            if (!fills_memory(n, value))
+            const int whole = fills_memory(n, value);
+            const int now = whole ? result[i] : with_diagonal(n, value, result[i]);
+            if (now < 0)
                 return error_set(err, ERROR_UNSUPPORTED, "%s writes into a part of a tensor",
                                  c->call.op->name);
             n->versions[base]++;
+            n->of[base] = now;
+            if (!whole) continue;
         }
         n->of[base] = result[i];
         if (n->node[result[i]].value < 0) n->node[result[i]].value = value;

@@ -528,14 +528,14 @@ static int quotient(SizeTable *t, Size s, char *out)
     return 0;
 }
 
-/* A product less a small number: the last place. */
-static int difference(SizeTable *t, Size s, char *out)
+/* A product less a small number, as the last place is; with the sign '+' and one, as a diagonal's step. */
+static int shifted(SizeTable *t, Size s, char sign, char *out)
 {
-    char more[SIZE_TEXT];
+    char product[SIZE_TEXT];
     for (int by = 1; by <= MOST_SHIFT; by++) {
-        more[0] = 0;
-        if (!factors(t, size_plus(s, size_number(by)), 0, 8, more)) continue;
-        return snprintf(out, SIZE_TEXT, "(%s - %d)", more, by) < SIZE_TEXT;
+        product[0] = 0;
+        if (!factors(t, size_plus(s, size_number(sign == '+' ? -by : by)), 0, 8, product)) continue;
+        return snprintf(out, SIZE_TEXT, "(%s %c %d)", product, sign, by) < SIZE_TEXT;
     }
     return 0;
 }
@@ -547,11 +547,11 @@ static int last_row(SizeTable *t, Size s, char *out)
     int64_t common = 0;
     for (int k = 0; k < SIZE_BINDINGS; k++)
         for (int64_t a = llabs(s.at[k]), rest; a; a = rest) rest = common % a, common = a;
-    if (common > 1 && difference(t, size_over(s, size_number(common)), less))
+    if (common > 1 && shifted(t, size_over(s, size_number(common)), '-', less))
         return snprintf(out, SIZE_TEXT, "%s * %lld", less, (long long)common) < SIZE_TEXT;
     for (int i = 0; i < t->n_known; i++)
         if (size_divides(t->known[i].size, s) &&
-            difference(t, size_over(s, t->known[i].size), less))
+            shifted(t, size_over(s, t->known[i].size), '-', less))
             return snprintf(out, SIZE_TEXT, "%s * (%s)", less, t->known[i].text) < SIZE_TEXT;
     return 0;
 }
@@ -560,7 +560,9 @@ int size_text(SizeTable *t, Size s, char out[SIZE_TEXT], Error *err)
 {
     out[0] = 0;
     if (factors(t, s, 0, 8, out)) return 0;
-    if (quotient(t, s, out) || difference(t, s, out) || last_row(t, s, out)) return 0;
+    if (quotient(t, s, out) || shifted(t, s, '-', out) || last_row(t, s, out) ||
+        shifted(t, s, '+', out))
+        return 0;
     return error_set(err, ERROR_UNSUPPORTED, "no expression is found for a size of %lld",
                      (long long)s.at[0]);
 }

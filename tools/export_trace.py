@@ -180,6 +180,47 @@ class recurrent_shapes:
             op._dispatch_cache.clear()
 
 
+def distances(x, y, p=2.0, compute_mode=None):
+    """torch.cdist as eager PyTorch computes it of more than 25 rows, or None: a kernel of its own does it."""
+    always, never = "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"
+    mode = {1: always, 2: never}.get(compute_mode, compute_mode)
+    if p != 2 or mode == never or mode != always and x.shape[-2] <= 25 and y.shape[-2] <= 25:
+        return None
+    norm, other = x.pow(2).sum(-1, keepdim=True), y.pow(2).sum(-1, keepdim=True)
+    left = torch.cat((x.mul(-2), norm, torch.ones_like(norm)), -1)
+    right = torch.cat((y, torch.ones_like(other), other), -1)
+    return left.matmul(right.mT).clamp_min(0).sqrt()
+
+
+def diagonal_filled(x, value, wrap=False):
+    """Tensor.fill_diagonal_, or None: its diagonal wraps."""
+    if wrap or x.dim() != 2:
+        return None
+    x.diagonal().fill_(value)
+    return x
+
+
+class expanded(torch.overrides.TorchFunctionMode):
+    """Functions that are operators of their own to PyTorch's tracer are those that they launch. Distributions
+    do not look at the contents of their parameters."""
+
+    KNOWN = {torch.cdist: distances, torch.Tensor.fill_diagonal_: diagonal_filled}
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        made = self.KNOWN.get(func)
+        result = made(*args, **(kwargs or {})) if made else None
+        return func(*args, **(kwargs or {})) if result is None else result
+
+    def __enter__(self):
+        kind = torch.distributions.Distribution
+        self.kept, kind._validate_args = kind._validate_args, False
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        torch.distributions.Distribution._validate_args = self.kept
+        return super().__exit__(*error)
+
+
 class Functional(torch.nn.Module):
     """A module as a function of its parameters and buffers, so that their dimensions are free too."""
 
@@ -247,7 +288,7 @@ def trace(source, module, inputs):
     first = None
     for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
         with watched(source.file, "when it is called"), numbers_kept(), recurrent_shapes(), \
-                torch.no_grad():
+                torch.no_grad(), expanded():
             try:
                 program = torch.export.export(callee, given, dynamic_shapes=shapes, strict=False)
                 if has_regions(program):

@@ -71,6 +71,8 @@ optimize OP="$op" TRAIN=yes; [ $rc = 2 ] && grep -q 'TRAIN is 1 or nothing' err
 ok $? "TRAIN is 1 or nothing"
 optimize OP="$op" DEVICES=cuda:77 RUNS=runs; [ $rc = 2 ] && grep -q 'there is no cuda:77 here' err
 ok $? "a device that is not there is named"
+optimize OP="$op" DEVICE=cuda:77 RUNS=runs; [ $rc = 2 ] && grep -q 'there is no cuda:77 here' err
+ok $? "DEVICE is DEVICES"
 
 # ---- the search ----
 cp "$root/tests/fixtures/import/row.pt2" row.pt2

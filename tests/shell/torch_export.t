@@ -79,6 +79,12 @@ imported cut 'aten.relu(x)'
 grep -q '^export: note: cut.py, line 5 (`n = .*contents of a tensor decide.*: the task ends' err2 &&
     grep -q '"cut"' tasks/cut/task.json && ! grep -q softmax tasks/cut/task.json
 ok $? "a task ends before .item()"
+inputs='torch.rand(40, 8)' module expanded <<<'d = torch.cdist(x, x)
+d.fill_diagonal_(1)
+return torch.distributions.Normal(d, 1 + d).log_prob(d)'
+imported expanded 'aten.fill_'
+grep -q 'aten.clamp_min' tasks/expanded/task.json && grep -q 'aten.diagonal' tasks/expanded/task.json
+ok $? "distances, a diagonal and a distribution are what they launch"
 inputs='torch.randint(-9, 9, (6, 8), dtype=torch.int8), torch.rand(8, 8).to(torch.float8_e4m3fn)' \
     module small <<<'return x.float() @ w.to(torch.float32)'
 sed -i 's/def forward(self, x)/def forward(self, x, w)/' small.py

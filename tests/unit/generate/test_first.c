@@ -385,6 +385,25 @@ static void test_a_graph_that_cannot_be_written_stays_as_it_is(void **state)
            "All operators stay as they are: ", "__global__");
 }
 
+/* As torch.eye and fill_diagonal_ do; the diagonal's step is one more than a row has. */
+static void test_a_diagonal_that_is_written_is_a_choice(void **state)
+{
+    static const char *const lines[] = {"a = aten.exp(x)", "d = aten.diagonal(a)",
+                                        "f = aten.fill_.Scalar(d, 2)", "y = aten.add.Tensor(a, x)"};
+    Small s = {.axes = {{"rows", NULL, 64}}, .inputs = {tensor("x", DTYPE_F32, "rows", "rows")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){4, 1, 1}), "//@ launch", "//@ op");
+}
+
+static void test_a_step_may_be_one_more_than_a_product(void **state)
+{
+    static const char *const lines[] = {"d = aten.diagonal(x)", "y = aten.exp(d)"};
+    Small s = {.axes = {{"rows", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "2 * rows")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){2, 1, 1}), "(rows * 2 + 1)", "//@ op");
+}
+
 static void test_products_are_rounded_before_folds_are_subtracted(void **state)
 {
     static const char *const softmax[] = {"a = aten.mul.Tensor(x, z)",
@@ -502,6 +521,8 @@ int main(void)
         cmocka_unit_test(test_what_stays_an_op_line_writes_into_no_tensor),
         cmocka_unit_test(test_axes_that_are_equal_vary_together),
         cmocka_unit_test(test_a_graph_that_cannot_be_written_stays_as_it_is),
+        cmocka_unit_test(test_a_diagonal_that_is_written_is_a_choice),
+        cmocka_unit_test(test_a_step_may_be_one_more_than_a_product),
         cmocka_unit_test(test_products_are_rounded_before_folds_are_subtracted),
         cmocka_unit_test(test_calls_come_before_a_choice),
         cmocka_unit_test(test_a_number_may_be_a_size),
