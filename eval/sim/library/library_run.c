@@ -81,53 +81,82 @@ static int run_product(DevMem *m, const char *call, const LibraryProduct *p, Err
     return 0;
 }
 
+/* The outputs along a dimension that a tap meets, and their inputs: both lie evenly apart. */
+typedef struct {
+    int64_t out, out_step, input, input_step, n;
+} TapRun;
+
+/* x is in C order, also where channels lie last. */
 typedef struct {
     const LibraryConvolution *c;
-    LibrarySteps of_x, of_weight, of_y;
+    LibrarySteps of_weight, of_y;
     float *x, *weight;
-    Taps taps[3];
+    TapRun *taps[3];
+    double *sum; /* of a channel's outputs */
     Elements y;
 } Convolution;
 
-/* What one channel of the input adds to an output, in the order of the taps. */
-static double add_channel(const Convolution *v, const float *x, const float *weight, double sum)
+static TapRun *tap_runs(const LibraryConvolution *c, int d)
+{
+    TapRun *runs = memory_array((size_t)c->d[d].kernel + 1, sizeof *runs);
+    for (int64_t k = 0; k < c->d[d].kernel; k++)
+        for (int64_t o = 0; o < c->d[d].out; o++) {
+            TapRun *r = &runs[k];
+            int64_t input = tap_input(c, d, o, k);
+            if (input < 0) continue;
+            if (!r->n) r->out = o, r->input = input;
+            if (r->n++ == 1) r->out_step = o - r->out, r->input_step = input - r->input;
+        }
+    return runs;
+}
+
+/* Adds the products of a tap to all outputs that it meets. */
+static void add_tap(const Convolution *v, const TapRun t[3], const float *x, double weight)
 {
     const LibraryConvolution *c = v->c;
-    const Taps *t = v->taps;
-    const int64_t by_x = v->of_x.place, by_tap = v->of_weight.place;
     for (int64_t i = 0; i < t[0].n; i++)
         for (int64_t j = 0; j < t[1].n; j++) {
-            const float *row = x + (t[0].input[i] * c->d[1].in + t[1].input[j]) * c->d[2].in * by_x;
-            const float *taps =
-                weight + (t[0].tap[i] * c->d[1].kernel + t[1].tap[j]) * c->d[2].kernel * by_tap;
-            for (int64_t k = 0; k < t[2].n; k++)
-                sum += (double)row[t[2].input[k] * by_x] * (double)taps[t[2].tap[k] * by_tap];
+            int64_t from = (t[0].input + i * t[0].input_step) * c->d[1].in + t[1].input +
+                           j * t[1].input_step,
+                    to = (t[0].out + i * t[0].out_step) * c->d[1].out + t[1].out +
+                         j * t[1].out_step;
+            const float *row = x + from * c->d[2].in + t[2].input;
+            double *sum = v->sum + to * c->d[2].out + t[2].out;
+            if (t[2].out_step == 1 && t[2].input_step == 1) {
+#pragma omp simd
+                for (int64_t k = 0; k < t[2].n; k++) sum[k] += (double)row[k] * weight;
+            } else {
+                for (int64_t k = 0; k < t[2].n; k++)
+                    sum[k * t[2].out_step] += (double)row[k * t[2].input_step] * weight;
+            }
         }
-    return sum;
+}
+
+/* Adds what one channel of the input adds to each output: a sum has its terms in the order of the taps. */
+static void add_channel(const Convolution *v, const float *x, const float *weight)
+{
+    const LibraryConvolution *c = v->c;
+    for (int64_t i = 0; i < c->d[0].kernel; i++)
+        for (int64_t j = 0; j < c->d[1].kernel; j++)
+            for (int64_t k = 0; k < c->d[2].kernel; k++) {
+                const TapRun t[3] = {v->taps[0][i], v->taps[1][j], v->taps[2][k]};
+                int64_t at = (i * c->d[1].kernel + j) * c->d[2].kernel + k;
+                add_tap(v, t, x, (double)weight[at * v->of_weight.place]);
+            }
 }
 
 /* The outputs of channel `out` of the batch's entry. */
 static void convolve(Convolution *v, int64_t entry, int64_t out)
 {
     const LibraryConvolution *c = v->c;
-    Taps *t = v->taps;
-    int64_t in = c->in / c->groups, group = out / (c->out / c->groups), o[3],
+    int64_t in = c->in / c->groups, group = out / (c->out / c->groups),
+            n = c->d[0].out * c->d[1].out * c->d[2].out,
             at = entry * v->of_y.entry + out * v->of_y.channel;
-    for (o[0] = 0; o[0] < c->d[0].out; o[0]++) {
-        taps_find(c, 0, o[0], &t[0]);
-        for (o[1] = 0; o[1] < c->d[1].out; o[1]++) {
-            taps_find(c, 1, o[1], &t[1]);
-            for (o[2] = 0; o[2] < c->d[2].out; o[2]++) {
-                double sum = 0;
-                taps_find(c, 2, o[2], &t[2]);
-                for (int64_t i = group * in; i < (group + 1) * in; i++)
-                    sum = add_channel(v, v->x + entry * v->of_x.entry + i * v->of_x.channel,
-                                      v->weight + weight_pair(c, &v->of_weight, i, out), sum);
-                element_put(&v->y, at, sum);
-                at += v->of_y.place;
-            }
-        }
-    }
+    memset(v->sum, 0, (size_t)n * sizeof *v->sum);
+    for (int64_t i = group * in; i < (group + 1) * in; i++)
+        add_channel(v, v->x + (entry * c->in + i) * convolution_plane(c),
+                    v->weight + weight_pair(c, &v->of_weight, i, out));
+    for (int64_t k = 0; k < n; k++) element_put(&v->y, at + k * v->of_y.place, v->sum[k]);
 }
 
 /* As floats, which hold every value of the operand's dtype. */
@@ -138,35 +167,39 @@ static float *widened(const Elements *e, int64_t n)
     return out;
 }
 
+/* The same, with channels before places. */
+static float *widened_input(const LibraryConvolution *c, const Elements *x)
+{
+    int64_t plane = convolution_plane(c), n = c->batch * c->in * plane, at = 0;
+    const LibrarySteps of = x_steps(c);
+    float *out = memory_array((size_t)n + 1, sizeof *out);
+    for (int64_t i = 0; i < c->batch * c->in; i++)
+        for (int64_t k = 0; k < plane; k++)
+            out[at++] = (float)element_get(x, i / c->in * of.entry + i % c->in * of.channel +
+                                                  k * of.place);
+    return out;
+}
+
 static int run_convolution(DevMem *m, const char *call, const LibraryConvolution *c, Error *err)
 {
     Elements x, weight;
+    int64_t places = c->d[0].out * c->d[1].out * c->d[2].out;
     Convolution v = {
-        .c = c,
-        .of_x = x_steps(c),
-        .of_weight = weight_steps(c),
-        .of_y = steps_of(c, c->out, c->d[0].out * c->d[1].out * c->d[2].out),
-    };
-    int64_t in = c->batch * c->in, out = c->batch * c->out, weights = c->in * (c->out / c->groups);
-    for (int d = 0; d < 3; d++) in *= c->d[d].in, out *= c->d[d].out, weights *= c->d[d].kernel;
+        .c = c, .of_weight = weight_steps(c), .of_y = steps_of(c, c->out, places)};
+    int64_t in = c->batch * c->in * convolution_plane(c), out = c->batch * c->out * places,
+            weights = c->in * (c->out / c->groups) * convolution_kernel(c);
     if (operand(m, call, &(Operand){"x", c->x, in, c->dtype, 0}, &x, err) ||
         operand(m, call, &(Operand){"the weight", c->weight, weights, c->dtype, 0}, &weight, err) ||
         operand(m, call, &(Operand){"y", c->y, out, c->dtype, 1}, &v.y, err))
         return -1;
     x.tf32 = weight.tf32 = (int)c->tf32;
-    v.x = widened(&x, in);
+    v.x = widened_input(c, &x);
     v.weight = widened(&weight, weights);
-    for (int d = 0; d < 3; d++) {
-        v.taps[d].tap = memory_array((size_t)c->d[d].kernel + 1, sizeof *v.taps[d].tap);
-        v.taps[d].input = memory_array((size_t)c->d[d].kernel + 1, sizeof *v.taps[d].input);
-    }
+    v.sum = memory_array((size_t)places + 1, sizeof *v.sum);
+    for (int d = 0; d < 3; d++) v.taps[d] = tap_runs(c, d);
     for (int64_t i = 0; i < c->batch * c->out; i++) convolve(&v, i / c->out, i % c->out);
-    for (int d = 0; d < 3; d++) {
-        free(v.taps[d].tap);
-        free(v.taps[d].input);
-    }
-    free(v.x);
-    free(v.weight);
+    for (int d = 0; d < 3; d++) free(v.taps[d]);
+    free(v.x), free(v.weight), free(v.sum);
     return 0;
 }
 
