@@ -13,7 +13,7 @@
 #include "base/environment.h"
 #include "base/exit_status.h"
 
-enum { HUGE_PAGE = 2 << 20 };
+enum { HUGE_PAGE = 2 << 20, SPARSE = 1 << 17 };
 
 static _Noreturn void out_of_memory(size_t bytes)
 {
@@ -82,6 +82,26 @@ char *memory_printf(const char *fmt, ...)
     char *p = memory_vprintf(fmt, ap);
     va_end(ap);
     return p;
+}
+
+/* The heap clears what it gives again, all of it. */
+void *memory_sparse(size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size) out_of_memory(SIZE_MAX);
+    if (count * size < SPARSE) return memory_array(count, size);
+    void *p = injected() ? MAP_FAILED
+                         : mmap(NULL, count * size, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) out_of_memory(count * size);
+    return p;
+}
+
+void memory_sparse_free(void *p, size_t count, size_t size)
+{
+    if (p && count * size >= SPARSE)
+        (void)munmap(p, count * size);
+    else
+        free(p);
 }
 
 void memory_huge(void *p, size_t bytes)

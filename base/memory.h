@@ -15,6 +15,10 @@ char *memory_strndup(const char *s, size_t n);
 char *memory_vprintf(const char *fmt, va_list ap);
 char *memory_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Zeroed memory of which untouched pages cost nothing; it is released with its size. */
+void *memory_sparse(size_t count, size_t size);
+void memory_sparse_free(void *p, size_t count, size_t size);
+
 /* Advice: [p, p + bytes) is used from one end to the other. A fault of a large page costs a tenth of those of
  * its small ones. */
 void memory_huge(void *p, size_t bytes);

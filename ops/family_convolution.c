@@ -421,6 +421,8 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
 
 /* ---- single outputs ---- */
 
+enum { TOGETHER = 4 }; /* outputs: the terms of one sum wait for each other */
+
 /* The taps that one output meets: the place in a channel of the input and among the weights of a pair
  * of channels; and where its channels begin. */
 typedef struct {
@@ -466,51 +468,114 @@ static int64_t input_place(const Convolution *v, const Meets *m, int64_t channel
            (v->w[0].in * v->w[1].in * v->w[2].in);
 }
 
+/* The places of a channel that outputs of one entry and group meet, a bit each: words from `first` to `end`
+ * have any. */
+typedef struct {
+    uint64_t *bits;
+    int64_t first, end, n, met; /* n: bits; met: what the outputs meet, together */
+} Plane;
+
+static void plane_add(Plane *p, const Meets *m)
+{
+    for (int64_t t = 0; t < m->n; t++) {
+        int64_t word = m->input[t] / 64;
+        uint64_t bit = UINT64_C(1) << m->input[t] % 64;
+        if (word < p->first) p->first = word;
+        if (word >= p->end) p->end = word + 1;
+        p->n += !(p->bits[word] & bit);
+        p->bits[word] |= bit;
+    }
+    p->met += m->n;
+}
+
+/* Names the places in all channels, and forgets them. */
+static void plane_name(Plane *p, const Convolution *v, const Meets *m, const OpNeeds *out)
+{
+    int64_t from = p->first * 64, end = p->end * 64, n;
+    for (int64_t at = from; at < end; at += n + 1) {
+        for (n = 0; at + n < end && p->bits[(at + n) / 64] >> (at + n) % 64 & 1;) n++;
+        for (int64_t i = 0; i < v->in && n; i++)
+            out->add(out->of, v->x_index, input_place(v, m, i) + at, 1, n);
+    }
+    out->again(out->of, v->in * (p->met - p->n));
+    for (int64_t w = p->first; w < p->end; w++) p->bits[w] = 0;
+    *p = (Plane){.bits = p->bits, .first = INT64_MAX};
+}
+
+/* The weights of a channel of the result, which lie in one piece unless they are transposed. */
+static void name_weights(const Convolution *v, const Meets *m, const OpNeeds *out)
+{
+    int64_t n = v->w[0].kernel * v->w[1].kernel * v->w[2].kernel,
+            pieces = v->transposed ? v->in : 1;
+    for (int64_t i = 0; i < pieces; i++)
+        out->add(out->of, v->weight_index, weight_place(v, m->group, m->channel, i), 1,
+                 n * v->in / pieces);
+}
+
 static void element_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
 {
-    int64_t before = -1, volume;
+    int64_t before = -1;
     Error ignored;
     Convolution v;
-    Meets m;
+    Meets m, last;
     if (convolution_of(c, &v, &ignored)) return;
     meets_open(&v, &m);
-    volume = v.w[0].kernel * v.w[1].kernel * v.w[2].kernel;
+    Plane p = {memory_array((size_t)(input_place(&v, &(Meets){0}, 1) / 64) + 1, sizeof *p.bits),
+               INT64_MAX, 0, 0, 0};
     for (int64_t k = 0; k < s->n; k++) {
+        last = m;
         meets_of(&v, s->at[k], &m);
         int64_t channel = m.group * v.out + m.channel;
-        for (int64_t i = 0; i < v.in; i++) {
-            for (int64_t t = 0, end; t < m.n; t = end) {
-                for (end = t + 1; end < m.n && m.input[end] == m.input[end - 1] + 1;) end++;
-                out->add(out->of, v.x_index, input_place(&v, &m, i) + m.input[t], 1, end - t);
-            }
-            if (channel != before)
-                out->add(out->of, v.weight_index, weight_place(&v, m.group, m.channel, i), 1,
-                         volume);
-        }
+        if (k && (m.entry != last.entry || m.group != last.group)) plane_name(&p, &v, &last, out);
+        plane_add(&p, &m);
+        if (channel != before) name_weights(&v, &m, out);
         if (v.bias) out->add(out->of, v.bias_index, channel, 1, 1);
         before = channel;
     }
+    if (s->n) plane_name(&p, &v, &m, out);
+    free(p.bits);
     meets_close(&m);
+}
+
+/* The sums of outputs that meet as many taps. */
+static inline __attribute__((always_inline)) void sum_taps(const Convolution *v, const Meets *m,
+                                                           const double *const *in, double *sum,
+                                                           const int n)
+{
+    for (int64_t i = 0; i < v->in; i++) {
+        const double *x[TOGETHER], *weight[TOGETHER];
+        for (int e = 0; e < n; e++) {
+            x[e] = in[v->x_index] + input_place(v, &m[e], i);
+            weight[e] = in[v->weight_index] + weight_place(v, m[e].group, m[e].channel, i);
+        }
+        for (int64_t t = 0; t < m->n; t++)
+            for (int e = 0; e < n; e++)
+                sum[e] = fma(weight[e][m[e].tap[t]], x[e][m[e].input[t]], sum[e]);
+    }
 }
 
 static void element_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
 {
     Error ignored;
     Convolution v;
-    Meets m;
+    Meets m[TOGETHER];
     if (convolution_of(c, &v, &ignored)) return;
-    meets_open(&v, &m);
-    for (int64_t k = 0; k < s->n; k++) {
-        double sum = 0;
-        meets_of(&v, s->at[k], &m);
-        for (int64_t i = 0; i < v.in; i++) {
-            const double *x = in[v.x_index] + input_place(&v, &m, i),
-                         *weight = in[v.weight_index] + weight_place(&v, m.group, m.channel, i);
-            for (int64_t t = 0; t < m.n; t++) sum = fma(weight[m.tap[t]], x[m.input[t]], sum);
+    for (int e = 0; e < TOGETHER; e++) meets_open(&v, &m[e]);
+    for (int64_t k = 0, n; k < s->n; k += n) {
+        double sum[TOGETHER] = {0};
+        meets_of(&v, s->at[k], &m[0]);
+        for (n = 1; n < TOGETHER && k + n < s->n; n++) {
+            meets_of(&v, s->at[k + n], &m[n]);
+            if (m[n].n != m[0].n) break;
         }
-        y[k] = sum + (v.bias ? in[v.bias_index][m.group * v.out + m.channel] : 0);
+        if (n == TOGETHER)
+            sum_taps(&v, m, in, sum, TOGETHER);
+        else
+            for (int64_t e = 0; e < n; e++) sum_taps(&v, &m[e], in, &sum[e], 1);
+        for (int64_t e = 0; e < n; e++)
+            y[k + e] = sum[e] + (v.bias ? in[v.bias_index][m[e].group * v.out + m[e].channel] : 0);
     }
-    meets_close(&m);
+    for (int e = 0; e < TOGETHER; e++) meets_close(&m[e]);
 }
 
 static const OpElements elements = {element_needs, element_compute, NULL, NULL};

@@ -12,11 +12,13 @@ typedef struct {
     const int64_t *at; /* n elements; sorted by row, then by index */
 } OpSome;
 
-/* What is needed is named to add: n elements of an input, `step` apart. known: by input, its elements
- * where they are there before, else NULL; indices are looked up there. */
+/* What is needed is named to add: n elements of an input, `step` apart. again: n times an element is needed
+ * that add has got, which is work as well. known: by input, its elements where they are there before, else
+ * NULL; indices are looked up there. */
 typedef struct {
     void *of;
     void (*add)(void *of, int tensor, int64_t first, int64_t step, int64_t n);
+    void (*again)(void *of, int64_t n);
     const double *const *known;
 } OpNeeds;
 

@@ -116,6 +116,11 @@ static void add_need(void *of, int tensor, int64_t first, int64_t step, int64_t 
     need(r, r->now->in[tensor], first, step, n);
 }
 
+static void need_again(void *of, int64_t n)
+{
+    spend(of, (double)n);
+}
+
 /* The places of the bits, in order. The caller frees. */
 static int64_t *list_of(const Run *r, int array)
 {
@@ -222,7 +227,7 @@ static void needs_of_call(Run *r, const Step *s)
         if (!r->array[s->out + i].n) continue;
         int64_t *at = elements_of(r, s, i, &rows);
         needs_of_list(r, s, &(OpSome){i, r->array[s->out + i].n, at},
-                      &(OpNeeds){r, add_need, known});
+                      &(OpNeeds){r, add_need, need_again, known});
         free(at), free(rows);
     }
 }
@@ -325,7 +330,16 @@ static void find_needs(Run *r)
 static void make_room(Run *r, int array)
 {
     Array *a = &r->array[array];
-    if (!a->value) a->value = memory_array((size_t)r->p.extent[array] + 1, sizeof(double));
+    if (a->value) return;
+    a->value = memory_sparse((size_t)r->p.extent[array] + 1, sizeof(double));
+    if (a->all) memory_huge(a->value, (size_t)r->p.extent[array] * sizeof(double));
+}
+
+static void drop_room(Run *r, int array)
+{
+    Array *a = &r->array[array];
+    memory_sparse_free(a->value, (size_t)r->p.extent[array] + 1, sizeof(double));
+    a->value = NULL;
 }
 
 static int fetch_run(Run *r, int i, int64_t first, int64_t n, Error *err)
@@ -464,10 +478,7 @@ static void release_after(Run *r, int step)
 {
     const Step *s = &r->p.step[step];
     for (int k = 0; k < s->n_in; k++) {
-        Array *a = &r->array[s->in[k]];
-        if (a->last != step) continue;
-        free(a->value);
-        a->value = NULL;
+        if (r->array[s->in[k]].last == step) drop_room(r, s->in[k]);
     }
 }
 
@@ -508,7 +519,8 @@ int graph_demand(Demand *d, Error *err)
     }
     for (int i = 0; i < r.p.n_arrays; i++) {
         forget_bits(&r.array[i]);
-        free(r.array[i].value), free(r.known[i]);
+        drop_room(&r, i);
+        free(r.known[i]);
     }
     free(r.array), free(r.known);
     program_free(&r.p);

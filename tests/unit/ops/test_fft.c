@@ -94,7 +94,7 @@ static void single_elements(void **state)
     open_case(&f, "aten._fft_r2c.pairs", "{\"shape\":[3,12],\"seed\":5},1,true");
     const OpElements *e = f.call.op->elements;
     const OpSome some = {0, 3, at};
-    const OpNeeds needs = {seen, add_needed, NULL};
+    const OpNeeds needs = {seen, add_needed, NULL, NULL};
     e->needs(&f.call, &some, &needs);
     assert_true(seen[0] == 1 && seen[1] == 12 && seen[2] == 12);
     e->compute(&f.call, (const double *const *)f.in, &some, y);
