@@ -22,7 +22,7 @@ enum {
 void block_set_release(BlockSet *s)
 {
     free(s->id);
-    free(s->has);
+    memory_sparse_free(s->has, s->words, sizeof *s->has);
     memset(s, 0, sizeof *s);
 }
 
@@ -33,7 +33,10 @@ int block_set_has(const BlockSet *s, uint64_t id)
 
 int block_set_add(BlockSet *s, uint64_t id)
 {
-    if (!s->has) s->has = memory_array(s->blocks / 64 + 1, sizeof *s->has);
+    if (!s->has) {
+        s->words = s->blocks / 64 + 1;
+        s->has = memory_sparse(s->words, sizeof *s->has);
+    }
     if (block_set_has(s, id)) return 0;
     s->has[id / 64] |= 1ull << id % 64;
     if (s->n == s->cap) {

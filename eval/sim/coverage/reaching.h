@@ -11,6 +11,7 @@ typedef struct {
     int64_t n, cap;
     uint64_t blocks; /* of the grid */
     uint64_t *has;   /* a bit for each block of the grid */
+    size_t words;    /* of has */
 } BlockSet;
 
 void block_set_release(BlockSet *s);

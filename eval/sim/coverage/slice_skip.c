@@ -27,7 +27,7 @@ static void open_visit(const SliceRun *r, Visit *v)
 {
     size_t n = (size_t)r->slice->n_slots, lanes = (size_t)r->n_lanes;
     v->slots = memory_array(n + 1, sizeof *v->slots);
-    v->storage = memory_array(n * lanes + 1, sizeof *v->storage);
+    v->storage = memory_sparse(n * lanes + 1, sizeof *v->storage);
     v->passes = memory_array((size_t)r->slice->n_blocks + 1, sizeof *v->passes);
     for (size_t i = 0; i < n; i++) v->slots[i].v = v->storage + i * lanes;
 }
@@ -224,11 +224,12 @@ void slice_skip_begin(SliceRun *r, int head)
 
 void slice_skip_release(SliceRun *r)
 {
+    size_t room = (size_t)r->slice->n_slots * (size_t)r->n_lanes + 1;
     for (int b = 0; r->trips && b < r->slice->n_blocks; b++) {
         struct SliceTrips *t = r->trips[b];
         for (int k = 0; t && k < VISITS; k++) {
             free(t->last[k].slots);
-            free(t->last[k].storage);
+            memory_sparse_free(t->last[k].storage, room, sizeof *t->last[k].storage);
             free(t->last[k].passes);
         }
         free(t);

@@ -118,8 +118,8 @@ static void add_tap(const Convolution *v, const TapRun t[3], const float *x, dou
         for (int64_t j = 0; j < t[1].n; j++) {
             int64_t from = (t[0].input + i * t[0].input_step) * c->d[1].in + t[1].input +
                            j * t[1].input_step,
-                    to = (t[0].out + i * t[0].out_step) * c->d[1].out + t[1].out +
-                         j * t[1].out_step;
+                    to =
+                        (t[0].out + i * t[0].out_step) * c->d[1].out + t[1].out + j * t[1].out_step;
             const float *row = x + from * c->d[2].in + t[2].input;
             double *sum = v->sum + to * c->d[2].out + t[2].out;
             if (t[2].out_step == 1 && t[2].input_step == 1) {
@@ -175,8 +175,8 @@ static float *widened_input(const LibraryConvolution *c, const Elements *x)
     float *out = memory_array((size_t)n + 1, sizeof *out);
     for (int64_t i = 0; i < c->batch * c->in; i++)
         for (int64_t k = 0; k < plane; k++)
-            out[at++] = (float)element_get(x, i / c->in * of.entry + i % c->in * of.channel +
-                                                  k * of.place);
+            out[at++] =
+                (float)element_get(x, i / c->in * of.entry + i % c->in * of.channel + k * of.place);
     return out;
 }
 
@@ -184,8 +184,7 @@ static int run_convolution(DevMem *m, const char *call, const LibraryConvolution
 {
     Elements x, weight;
     int64_t places = c->d[0].out * c->d[1].out * c->d[2].out;
-    Convolution v = {
-        .c = c, .of_weight = weight_steps(c), .of_y = steps_of(c, c->out, places)};
+    Convolution v = {.c = c, .of_weight = weight_steps(c), .of_y = steps_of(c, c->out, places)};
     int64_t in = c->batch * c->in * convolution_plane(c), out = c->batch * c->out * places,
             weights = c->in * (c->out / c->groups) * convolution_kernel(c);
     if (operand(m, call, &(Operand){"x", c->x, in, c->dtype, 0}, &x, err) ||

@@ -397,37 +397,110 @@ static int convolution_needs(const LibraryConvolution *c, const Ranges *need, do
     return 0;
 }
 
-static inline __attribute__((always_inline)) double convolve(const LibraryConvolution *c,
-                                                             const Elements *x,
-                                                             const Elements *weight, const Place *p,
-                                                             const Taps t[3])
+/* An element of the result: where the taps that it meets lie in a channel of the input and in a pair's
+ * weights. */
+typedef struct {
+    Place p;
+    int64_t n, *x, *weight;
+} Spot;
+
+static void open_spot(const LibraryConvolution *c, Spot *s)
+{
+    size_t n = (size_t)convolution_kernel(c) + 1;
+    s->x = memory_array(n, sizeof *s->x);
+    s->weight = memory_array(n, sizeof *s->weight);
+}
+
+static void spot_at(const LibraryConvolution *c, int64_t at, Taps t[3], Spot *s)
 {
     const LibrarySteps of_x = x_steps(c), of_weight = weight_steps(c);
-    int64_t in = c->in / c->groups, group = p->out / (c->out / c->groups);
-    double sum = 0;
-    for (int64_t i = group * in; i < (group + 1) * in; i++) {
-        int64_t from = p->entry * of_x.entry + i * of_x.channel,
-                taps = weight_pair(c, &of_weight, i, p->out);
-        for (int64_t a = 0; a < t[0].n; a++)
-            for (int64_t b = 0; b < t[1].n; b++) {
-                int64_t row = (t[0].input[a] * c->d[1].in + t[1].input[b]) * c->d[2].in,
-                        of = (t[0].tap[a] * c->d[1].kernel + t[1].tap[b]) * c->d[2].kernel;
-                for (int64_t k = 0; k < t[2].n; k++)
-                    sum += element_get(x, from + (row + t[2].input[k]) * of_x.place) *
-                           element_get(weight, taps + (of + t[2].tap[k]) * of_weight.place);
+    s->p = place_of(c, at);
+    s->n = 0;
+    taps_at(c, &s->p, t);
+    for (int64_t i = 0; i < t[0].n; i++)
+        for (int64_t j = 0; j < t[1].n; j++) {
+            int64_t row = (t[0].input[i] * c->d[1].in + t[1].input[j]) * c->d[2].in,
+                    of = (t[0].tap[i] * c->d[1].kernel + t[1].tap[j]) * c->d[2].kernel;
+            for (int64_t k = 0; k < t[2].n; k++) {
+                s->x[s->n] = (row + t[2].input[k]) * of_x.place;
+                s->weight[s->n++] = (of + t[2].tap[k]) * of_weight.place;
             }
+        }
+}
+
+enum { SPOTS = 4 }; /* side by side: the terms of one sum wait for each other */
+
+/* Do the spots have the same weights? */
+static int share_weights(const Spot *s, int n)
+{
+    int same = 1;
+    for (int e = 1; e < n; e++)
+        same &= s[e].n == s->n && s[e].p.out == s->p.out &&
+                !memcmp(s[e].weight, s->weight, (size_t)s->n * sizeof *s->weight);
+    return same;
+}
+
+/* The sums of n spots with the same weights. */
+static inline __attribute__((always_inline)) void convolve(const LibraryConvolution *c,
+                                                           const Elements *x,
+                                                           const Elements *weight, const Spot *s,
+                                                           double *sum, const int n)
+{
+    const LibrarySteps of_x = x_steps(c), of_weight = weight_steps(c);
+    int64_t in = c->in / c->groups;
+    for (int64_t i = 0; i < in; i++) {
+        int64_t from[SPOTS], channel = s->p.out / (c->out / c->groups) * in + i,
+                             taps = weight_pair(c, &of_weight, channel, s->p.out);
+        for (int e = 0; e < n; e++) from[e] = s[e].p.entry * of_x.entry + channel * of_x.channel;
+        for (int64_t t = 0; t < s->n; t++) {
+            double w = element_get(weight, taps + s->weight[t]);
+            for (int e = 0; e < n; e++) sum[e] += element_get(x, from[e] + s[e].x[t]) * w;
+        }
     }
-    return sum;
+}
+
+static inline __attribute__((always_inline)) void convolve_all(const LibraryConvolution *c,
+                                                               const Elements *x,
+                                                               const Elements *weight,
+                                                               const Spot *s, double *sum, int n)
+{
+    if (n == SPOTS && share_weights(s, n))
+        convolve(c, x, weight, s, sum, SPOTS);
+    else
+        for (int e = 0; e < n; e++) convolve(c, x, weight, s + e, sum + e, 1);
 }
 
 /* The usual types are constants to the compiler. */
-static double convolve_at(const LibraryConvolution *c, const Elements *x, const Elements *weight,
-                          const Place *p, const Taps t[3])
+static void convolve_at(const LibraryConvolution *c, const Elements *x, const Elements *weight,
+                        const Spot *s, double *sum, int n)
 {
-    if (x->dtype != DTYPE_F32) return convolve(c, x, weight, p, t);
     const Elements x32 = {x->p, DTYPE_F32, 0}, of_x = {x->p, DTYPE_F32, 1},
                    weight32 = {weight->p, DTYPE_F32, 0}, of_weight = {weight->p, DTYPE_F32, 1};
-    return x->tf32 ? convolve(c, &of_x, &of_weight, p, t) : convolve(c, &x32, &weight32, p, t);
+    if (x->dtype != DTYPE_F32)
+        convolve_all(c, x, weight, s, sum, n);
+    else if (x->tf32)
+        convolve_all(c, &of_x, &of_weight, s, sum, n);
+    else
+        convolve_all(c, &x32, &weight32, s, sum, n);
+}
+
+/* The asked elements of the result, in order. */
+typedef struct {
+    const LibraryConvolution *c;
+    const Ranges *asked;
+    int64_t range, at;
+} Cursor;
+
+/* 0: there is none. */
+static int next_element(Cursor *of, int64_t *at)
+{
+    int64_t size = (int64_t)element_bytes(of->c->dtype);
+    if (of->range == of->asked->n) return 0;
+    const Range *r = &of->asked->of[of->range];
+    int64_t first = (int64_t)(r->lo - of->c->y) / size, end = (int64_t)(r->hi - of->c->y) / size;
+    *at = first + of->at++;
+    if (*at + 1 >= end) of->range++, of->at = 0;
+    return *at < end || next_element(of, at);
 }
 
 static void compute_convolution(DevMem *m, const LibraryConvolution *c, const Ranges *asked)
@@ -436,17 +509,19 @@ static void compute_convolution(DevMem *m, const LibraryConvolution *c, const Ra
     Elements x = {devmem_held(m, c->x), c->dtype, tf32},
              weight = {devmem_held(m, c->weight), c->dtype, tf32},
              y = {devmem_host(m, c->y), c->dtype, 0};
-    int64_t size = (int64_t)element_bytes(c->dtype);
+    Cursor from = {c, asked, 0, 0};
+    int64_t at[SPOTS];
     Taps t[3];
+    Spot s[SPOTS];
     open_taps(c, t);
-    for (int64_t i = 0; i < asked->n; i++)
-        for (int64_t at = (int64_t)(asked->of[i].lo - c->y) / size,
-                     end = (int64_t)(asked->of[i].hi - c->y) / size;
-             at < end; at++) {
-            Place p = place_of(c, at);
-            taps_at(c, &p, t);
-            element_put(&y, at, convolve_at(c, &x, &weight, &p, t));
-        }
+    for (int e = 0; e < SPOTS; e++) open_spot(c, &s[e]);
+    for (int n = SPOTS; n == SPOTS;) {
+        double sum[SPOTS] = {0};
+        for (n = 0; n < SPOTS && next_element(&from, &at[n]); n++) spot_at(c, at[n], t, &s[n]);
+        convolve_at(c, &x, &weight, s, sum, n);
+        for (int e = 0; e < n; e++) element_put(&y, at[e], sum[e]);
+    }
+    for (int e = 0; e < SPOTS; e++) free(s[e].x), free(s[e].weight);
     close_taps(t);
 }
 
