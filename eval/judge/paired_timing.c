@@ -14,6 +14,7 @@
 #include "eval/judge/baseline.h"
 #include "eval/judge/checks.h"
 #include "eval/judge/errors.h"
+#include "eval/judge/library_check.h"
 #include "eval/judge/seeds.h"
 #include "eval/judge/timing_bounds.h"
 
@@ -499,6 +500,9 @@ static int take_samples(PairedTiming *p, DeviceTiming *out, double at[3])
     at[2] = clock_seconds();
     if (!rc) rc = is_hopeless(us) ? take_one(us, out, f) : take_pairs(p, out, f);
     if (!rc) rc = l->ops->clock->telemetry(l->device, &out->after, &f->error);
+    if (!rc && p->judgement->shared && !warmed)
+        rc = library_check(p->judgement, &p->run[BASELINE][0],
+                           statistics_median(out->baseline_us, out->n));
     if (!rc && p->opt->profile) rc = profile(p, out, f);
     for (int set = 0; set < p->sets && !rc; set++) rc = run_inspect(&p->run[CANDIDATE][set], f);
     if (!rc)

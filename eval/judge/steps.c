@@ -9,7 +9,6 @@
 #include "eval/judge/branches.h"
 #include "eval/judge/checks.h"
 #include "eval/judge/errors.h"
-#include "eval/judge/libraries_step.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/outliers.h"
 #include "eval/judge/paired_timing.h"
@@ -142,7 +141,6 @@ const JudgementStep judgement_steps[] = {
     {"wide",       step_wide,       RUNS},             /* drawn sizes, wide along each axis in turn */
     {"predict",    step_predict,    SIMULATOR | RUNS | EACH}, /* the time, from a sample of blocks */
     {"time",       step_time,       CLOCK | RUNS | EACH}, /* the time, in pairs with the baseline */
-    {"libraries",  step_libraries,  CLOCK | RUNS | EACH}, /* as fast beside it as beside the baseline */
     {"floor",      judgement_floor, RUNS | EACH},      /* no time below the least that the work takes */
     {"unseen",     step_unseen,     WIN | RUNS | EACH}, /* new contents, and the time on them */
     {"outliers",   step_outliers,   WIN | RUNS | EACH}, /* contents that decide long sums */

@@ -19,7 +19,7 @@
 #include "tasks/derive/element_limits.h"
 #include "tasks/derive/judged.h"
 
-enum { KEEP_AT_LEAST = 3, MOST_SIZES = 1024, LEAST_THERE = 1 << 24 };
+enum { KEEP_AT_LEAST = 3, MOST_SIZES = 1024, LEAST_THERE = 1 << 22 };
 static const size_t max_whole = (size_t)512 << 20; /* of the references of timed workloads */
 
 typedef struct {
