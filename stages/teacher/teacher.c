@@ -25,15 +25,11 @@ static int is_directory(const char *name)
     return !strncmp(name, "dir:", 4);
 }
 
-static int is_generator(const char *name)
-{
-    return !strcmp(name, "generator");
-}
-
 int teacher_check(const char *name, Error *err)
 {
     const char *colon = strchr(name, ':');
-    if (is_generator(name) || (colon && colon[1] && (llm_is_endpoint(name) || is_directory(name))))
+    if (!strcmp(name, "generator") ||
+        (colon && colon[1] && (llm_is_endpoint(name) || is_directory(name))))
         return 0;
     return error_set(err, ERROR_USAGE,
                      "teacher '%s': expected generator, openai:MODEL, anthropic:MODEL or "
@@ -71,7 +67,7 @@ static uint64_t seed_of(const Teacher *t, const TeacherRequest *q)
     return random_u64(&r);
 }
 
-/* The record of a built-in teacher's kernel. */
+/* The record of a drawn kernel. */
 static Record *kernel_record(const Teacher *t, const TeacherRequest *q, const Buffer *text)
 {
     return answer_record(
