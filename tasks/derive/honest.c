@@ -192,12 +192,17 @@ static int parts_of(const HonestCase *c, int i)
 
 static void note_mean(HonestCase *c, int i)
 {
+    const double *want = c->want[i], *got = c->got[i];
+    double sum = c->sum[i];
+    int64_t count = 0;
     for (int64_t e = 0; e < c->n[i]; e++) {
-        double error = fabs(c->got[i][e] - c->want[i][e]);
+        double error = fabs(got[e] - want[e]);
         if (!isfinite(error)) continue;
-        c->sum[i] += error;
-        c->count[i]++;
+        sum += error;
+        count++;
     }
+    c->sum[i] = sum;
+    c->count[i] += count;
 }
 
 /* Few elements of an integer output are others: a choice between two that lie near each other. The judge
@@ -205,8 +210,41 @@ static void note_mean(HonestCase *c, int i)
 static int is_rare_choice(const HonestCase *c, int i)
 {
     int64_t others = 0;
+    if (dtype_is_float(c->t->outputs[i].dtype)) return 0;
     for (int64_t e = 0; e < c->n[i]; e++) others += c->got[i][e] != c->want[i][e];
-    return !dtype_is_float(c->t->outputs[i].dtype) && others <= 1 + c->n[i] / ONE_OF_CHOICES;
+    return others <= 1 + c->n[i] / ONE_OF_CHOICES;
+}
+
+/* The largest absolute tolerance that an element needs when its error is `more` times as large. 1 in
+ * *overflow: a finite result came out as none. */
+static double largest_need(const HonestCase *c, int i, double more, double least, int *overflow)
+{
+    const double *want = c->want[i], *got = c->got[i], middle = c->middle[i],
+                 rtol = c->plan->rtol[i];
+    for (int64_t e = 0; e < c->n[i]; e++) {
+        double size = fabs(want[e]), error = fabs(got[e] - want[e]);
+        double given = size > middle ? rtol * size : 0, needed = more * error - given;
+        if (isfinite(error))
+            least = needed > least ? needed : least;
+        else if (isfinite(size))
+            *overflow = 1;
+    }
+    return least;
+}
+
+/* The largest error of each part of the elements. */
+static void note_worst(HonestCase *c, int i)
+{
+    const double *want = c->want[i], *got = c->got[i];
+    int64_t parts = parts_of(c, i), n = c->n[i];
+    for (int64_t p = 0; p < parts; p++) {
+        double worst = c->worst[i][c->draw][p];
+        for (int64_t e = (p * n + parts - 1) / parts; e < ((p + 1) * n + parts - 1) / parts; e++) {
+            double error = fabs(got[e] - want[e]);
+            if (isfinite(error) && error > worst) worst = error;
+        }
+        c->worst[i][c->draw][p] = worst;
+    }
 }
 
 /* The error of a sum does not shrink with the sum: what the smaller half of the elements needs, any
@@ -215,25 +253,11 @@ static void note_errors(HonestCase *c, int i, HonestError *out)
 {
     if (is_rare_choice(c, i)) return;
     note_mean(c, i);
-    double rtol = c->plan->rtol[i], margin = margin_of(c, i), *worst = c->worst[i][c->draw];
-    int parts = parts_of(c, i);
+    if (c->is_common) note_worst(c, i);
     for (int k = 0; k < c->plan->n; k++) {
         const HonestGrowth *g = &c->plan->grown[k];
-        double more = margin * (c->drifts ? g->by : fmax(g->by, g->chain)), *need = &c->need[k][i];
-        for (int64_t e = 0; e < c->n[i]; e++) {
-            double want = c->want[i][e], error = fabs(c->got[i][e] - want);
-            if (!isfinite(want)) continue;
-            if (!isfinite(error)) {
-                out[k].overflow = 1;
-                continue;
-            }
-            double needed = more * error;
-            if (fabs(want) > c->middle[i]) needed -= rtol * fabs(want);
-            if (needed > *need) *need = needed;
-            if (!c->is_common) continue;
-            double *part = &worst[e * parts / c->n[i]];
-            if (error > *part) *part = error;
-        }
+        double more = margin_of(c, i) * (c->drifts ? g->by : fmax(g->by, g->chain));
+        c->need[k][i] = largest_need(c, i, more, c->need[k][i], &out[k].overflow);
     }
 }
 

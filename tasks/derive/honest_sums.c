@@ -63,6 +63,16 @@ static int64_t place(int rank, const int64_t *size, const int64_t *step, int64_t
     return at;
 }
 
+/* The places of all elements in order, without a division for each. */
+static void places(int rank, const int64_t *size, const int64_t *step, int64_t *at)
+{
+    int64_t done = 1;
+    at[0] = 0;
+    for (int d = rank - 1; d >= 0; done *= size[d--])
+        for (int64_t k = 1; k < size[d]; k++)
+            for (int64_t i = 0; i < done; i++) at[k * done + i] = at[i] + k * step[d];
+}
+
 /* The mean squared distance, by two passes or by the mean of squares. */
 static float variance(float *row, int64_t n, double less, const Way *way)
 {
@@ -103,8 +113,7 @@ static int reduction(const GraphCall *c, const Way *way, const double *const *in
         return 0;
     float *row = memory_array((size_t)r.inputs, sizeof *row);
     int64_t *at = memory_array((size_t)r.inputs, sizeof *at); /* the same in each row */
-    for (int64_t i = 0; i < r.inputs; i++)
-        at[i] = place(r.reduced, r.reduced_size, r.reduced_step, i);
+    places(r.reduced, r.reduced_size, r.reduced_step, at);
     for (int64_t o = 0; o < r.outputs; o++) {
         const double *x = in[0] + place(r.kept, r.kept_size, r.kept_step, o);
         for (int64_t i = 0; i < r.inputs; i++) row[i] = (float)x[at[i]];
