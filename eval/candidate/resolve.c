@@ -455,11 +455,6 @@ static int store_map(Resolver *r, const Argument *a, const PlanMap *map, DeviceL
                     "%s is the tensor map %s, but the kernel's parameter is %s; expected const "
                     "__grid_constant__ CUtensorMap",
                     a->what, map->name, is);
-    if (a->param.offset % TENSOR_MAP_ALIGN)
-        return fail(r,
-                    "%s is the tensor map %s, but the kernel's parameter is not aligned to %d "
-                    "bytes; the CUtensorMap of <cuda.h> is",
-                    a->what, map->name, TENSOR_MAP_ALIGN);
     if (out->n_maps == DEVICE_MAX_MAPS)
         return fail(r, "more than %d maps in a launch", DEVICE_MAX_MAPS);
     r->step = NULL;

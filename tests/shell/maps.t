@@ -59,5 +59,7 @@ mistake to_input 'cheat input_mutation' 'which a kernel may only read' \
      s|$relu(from, to)|//@ map good = tensor(y, box=[256])\n$relu(from, good)\n&|"
 mistake unwritten out_of_bounds 'of buffer b' \
     's|//@ map from = tensor(x|//@ buffer float b[n]\n//@ map from = tensor(b|'
+mistake left_out wrong_result '256 of 16777216 elements of output y are never written' \
+    's|: "l"(&to), "r"(first)|: "l"(\&to), "r"(first == 12345 * 256 ? 0 : first)|'
 check_verdicts 2 "${sources[@]}"
 done_testing

@@ -33,15 +33,17 @@ typedef enum {
     OP_REM,
     OP_COMPARE, /* k: SliceCompare; with three sources combined by `combine` */
     OP_SELECT,
-    OP_PACK,      /* two halves of `from_bits` */
-    OP_UNPACK,    /* into two halves of `bits` */
-    OP_PARAM,     /* of the kernel, `from_bits` from `offset` on */
-    OP_EXTRACT,   /* bfe */
-    OP_STORE,     /* `bytes` at source 0 + offset; no source: an unknown address */
-    OP_STORE_RUN, /* source 1: how many bytes */
-    OP_STORE_TILE /* of a warp: `rows` times `bytes`; source 1, if any: elements between them */
+    OP_PACK,       /* two halves of `from_bits` */
+    OP_UNPACK,     /* into two halves of `bits` */
+    OP_PARAM,      /* of the kernel, `from_bits` from `offset` on */
+    OP_EXTRACT,    /* bfe */
+    OP_STORE,      /* `bytes` at source 0 + offset; no source: an unknown address */
+    OP_STORE_RUN,  /* source 1: how many bytes */
+    OP_STORE_TILE, /* of a warp: `rows` times `bytes`; source 1, if any: elements between them */
+    OP_STORE_BOX   /* by the tensor map at source 0; sources from 1 on: the coordinates */
 } SliceOp;
 
+enum { SLICE_SOURCES = 6 };
 typedef enum { IS_EQ, IS_NE, IS_LT, IS_LE, IS_GT, IS_GE } SliceCompare;
 typedef enum { COMBINE_NOT, COMBINE_WITH_AND, COMBINE_WITH_OR, COMBINE_WITH_XOR } SliceCombine;
 typedef enum { SOURCE_NONE, SOURCE_REGISTER, SOURCE_CONSTANT, SOURCE_SPECIAL } SliceSourceKind;
@@ -58,7 +60,7 @@ typedef struct {
         combine; /* k of a store: the bytes of an element; of an or: the sign alone matters */
     uint8_t n_dests, n_sources;
     int dests[4]; /* slots; -1: unused */
-    SliceSource sources[4], guard;
+    SliceSource sources[SLICE_SOURCES], guard;
     int64_t offset;
     uint32_t bytes, rows;
     int inst; /* the PTX instruction */

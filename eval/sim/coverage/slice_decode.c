@@ -148,6 +148,22 @@ static void decode_compare(const PtxInst *in, SliceInst *out)
     out->n_sources = out->combine ? 3 : 2;
 }
 
+/* The address of one of the kernel's parameters, as a tensor map has it. */
+static int decode_own_address(const PtxFunction *f, const PtxInst *in, SliceInst *out)
+{
+    const PtxOperand *from = &in->operands[1];
+    int is_own = 0;
+    for (int i = 0; i < f->n_params && from->kind == OPND_VAR; i++)
+        is_own |= from->var == f->params[i];
+    if (!is_own || !f->is_entry || in->operands[0].kind != OPND_REG) return 0;
+    out->op = OP_MOVE;
+    out->n_sources = 1;
+    out->from_bits = out->bits;
+    out->sources[0] =
+        (SliceSource){SOURCE_CONSTANT, 0, 0, from->var->offset + (uint64_t)from->value};
+    return 1;
+}
+
 /* A move, of which one side may be a vector of two halves. */
 static void decode_move(const PtxInst *in, SliceSlots *slots, SliceInst *out)
 {
@@ -190,11 +206,11 @@ static void decode_param(const PtxFunction *f, const PtxInst *in, SliceInst *out
 static void decode_address_space(const PtxInst *in, SliceInst *out)
 {
     int shared = slice_has_mod(in, "shared"), local = slice_has_mod(in, "local"),
-        moved = slice_has_mod(in, "global") || slice_has_mod(in, "param");
-    uint64_t window = shared ? SHARED_WINDOW : LOCAL_WINDOW;
+        param = slice_has_mod(in, "param");
+    uint64_t window = shared ? SHARED_WINDOW : param ? PARAM_WINDOW : LOCAL_WINDOW;
     out->n_sources = 1;
-    out->op = moved ? OP_MOVE : OP_UNKNOWN;
-    if (!shared && !local) return;
+    out->op = slice_has_mod(in, "global") ? OP_MOVE : OP_UNKNOWN;
+    if (!shared && !local && !param) return;
     out->op = OP_ADD;
     out->n_sources = 2;
     out->sources[1].kind = SOURCE_CONSTANT;
@@ -209,7 +225,7 @@ static void decode_by_name(const PtxFunction *f, const PtxInst *in, SliceSlots *
     out->is_signed = (uint8_t)t.is_signed;
     if (!t.bits || in->bad || in->n_operands < 2 || slice_has_mod(in, "cc")) return;
     if (!strcmp(in->op, "mov")) {
-        decode_move(in, slots, out);
+        if (!decode_own_address(f, in, out)) decode_move(in, slots, out);
         return;
     }
     if (!strcmp(in->op, "ld")) {
@@ -305,7 +321,7 @@ static uint32_t elements_of(const PtxInst *in)
 
 uint32_t slice_element(const PtxInst *in)
 {
-    if (!strcmp(in->op, "cp")) return 4;
+    if (!strcmp(in->op, "cp")) return slice_has_mod(in, "tensor") ? 1 : 4;
     if (slice_has_mod(in, "f16x2") || slice_has_mod(in, "bf16x2")) return 4;
     if (slice_has_mod(in, "f16") || slice_has_mod(in, "bf16")) return 2;
     return (uint32_t)type_of(in, 0).bits / 8;
@@ -340,6 +356,17 @@ static int size_operand(const PtxInst *in, SliceKind kind)
     return read->kind == OPND_INT || (read->kind == OPND_REG && read->cls == REG_32) ? 3 : 2;
 }
 
+/* A copy by a tensor map, with the coordinates behind the map. */
+static void decode_box(const PtxOperand *coordinates, SliceSlots *slots, SliceInst *out)
+{
+    out->op = OP_STORE_BOX;
+    out->n_sources = 0;
+    if (coordinates->kind != OPND_VEC || coordinates->n >= SLICE_SOURCES) return;
+    for (int i = 0; i < coordinates->n; i++)
+        if (!(out->sources[i + 1] = source_of(&coordinates->items[i], slots)).kind) return;
+    out->n_sources = (uint8_t)(coordinates->n + 1);
+}
+
 void slice_decode_access(const PtxInst *in, SliceKind kind, SliceSlots *slots, SliceInst *out)
 {
     int is_copy = !strcmp(in->op, "cp"), at = slice_address(in, kind);
@@ -357,6 +384,10 @@ void slice_decode_access(const PtxInst *in, SliceKind kind, SliceSlots *slots, S
     out->bytes = elements_of(in) * out->k;
     if (!strcmp(in->op, "wmma")) decode_tile(in, at, slots, out);
     if (!is_copy) return;
+    if (slice_has_mod(in, "tensor")) {
+        decode_box(&in->operands[at + 1], slots, out);
+        return;
+    }
     out->op = OP_STORE_RUN;
     if (in->n_operands > 2)
         out->sources[1] = source_of(&in->operands[size_operand(in, kind)], slots);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/sim/coverage/slice_boxes.h"
 #include "eval/sim/coverage/slice_skip.h"
 #include "eval/sim/machine/instruction.h"
 
@@ -25,13 +26,14 @@ void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t 
     r->budget = budget;
     r->n_lanes = threads_of(l);
     r->apart = 1;
-    size_t n = (size_t)s->n_slots + 5, lanes = (size_t)r->n_lanes;
+    size_t n = (size_t)s->n_slots + SLICE_SOURCES + 1, lanes = (size_t)r->n_lanes;
     r->slots = memory_array((size_t)s->n_slots + 1, sizeof *r->slots);
     r->storage = memory_array(n * lanes, sizeof *r->storage);
     r->live = memory_alloc(LANES_MAX);
     for (int i = 0; i < s->n_slots; i++) r->slots[i].v = r->storage + (size_t)i * lanes;
-    for (int i = 0; i < 4; i++) r->scratch[i].v = r->storage + (size_t)(s->n_slots + i) * lanes;
-    r->result.v = r->storage + (size_t)(s->n_slots + 4) * lanes;
+    for (int i = 0; i < SLICE_SOURCES; i++)
+        r->scratch[i].v = r->storage + (size_t)(s->n_slots + i) * lanes;
+    r->result.v = r->storage + (size_t)(s->n_slots + SLICE_SOURCES) * lanes;
 }
 
 void slice_run_thin(SliceRun *r)
@@ -238,7 +240,7 @@ static int unpack(SliceRun *r, const SliceInst *in, const Lanes *from, const Lan
     return 0;
 }
 
-static void add_run(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3])
+void slice_run_add(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3])
 {
     BlockRun *last = r->n_runs ? &r->runs[r->n_runs - 1] : NULL;
     if (last && last->at + last->bytes == at && !memcmp(last->d, d, sizeof last->d)) {
@@ -266,8 +268,8 @@ static int store_tile(SliceRun *r, const SliceInst *in, const Lanes *from, const
         if (in->n_sources > 1)
             between = (int64_t)(uint32_t)stride.v[stride.uniform ? 0 : i] * in->k;
         for (int64_t k = 0; k < in->rows; k++)
-            add_run(r, (int64_t)at.v[at.uniform ? 0 : i] + in->offset + k * between, in->bytes,
-                    at.d);
+            slice_run_add(r, (int64_t)at.v[at.uniform ? 0 : i] + in->offset + k * between,
+                          in->bytes, at.d);
     }
     return 0;
 }
@@ -275,13 +277,16 @@ static int store_tile(SliceRun *r, const SliceInst *in, const Lanes *from, const
 static int store(SliceRun *r, const SliceInst *in, const Lanes *from, const LaneMask *m)
 {
     const Lanes *at = &from[0], *count = in->op == OP_STORE_RUN ? &from[1] : NULL;
-    if (!in->n_sources || !at->known || (in->n_sources > 1 && !from[1].known))
-        return stop(r, "an address that is not known before it runs", in->inst);
+    int known = in->n_sources > 0;
+    for (int i = 0; i < in->n_sources; i++) known &= from[i].known;
+    if (known && in->op == OP_STORE_BOX) known = !slice_boxes_add(r, in->n_sources - 1, from, m);
+    if (!known) return stop(r, "an address that is not known before it runs", in->inst);
+    if (in->op == OP_STORE_BOX) return 0;
     if (in->op == OP_STORE_TILE) return store_tile(r, in, from, m);
     for (int i = 0; i < m->n; i++) {
         if (!m->on[i]) continue;
         int64_t bytes = count ? (int64_t)(uint32_t)count->v[count->uniform ? 0 : i] : in->bytes;
-        add_run(r, (int64_t)at->v[at->uniform ? 0 : i] + in->offset, bytes, at->d);
+        slice_run_add(r, (int64_t)at->v[at->uniform ? 0 : i] + in->offset, bytes, at->d);
         if (at->uniform && !count) break;
     }
     return 0;
@@ -310,7 +315,7 @@ static int execute(SliceRun *r, const SliceInst *in, const LaneMask *all)
 {
     uint8_t on[LANES_MAX];
     LaneMask m;
-    Lanes from[4];
+    Lanes from[SLICE_SOURCES];
     int uniform = 1, some = guarded(r, &in->guard, all, on, &m), is_store = in->op >= OP_STORE;
     if (!some) return 0;
     if (some < 0) {

@@ -31,7 +31,7 @@ typedef struct SliceRun {
     int n_lanes, exited;
     int apart; /* threads from one lane to the next; the last lane is the last thread */
     uint8_t *live;
-    Lanes *slots, scratch[4], result;
+    Lanes *slots, scratch[SLICE_SOURCES], result;
     uint64_t *storage;
 } SliceRun;
 
@@ -40,6 +40,8 @@ void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t 
 /* From now on a block has few lanes, which stand for threads that lie between them. */
 void slice_run_thin(SliceRun *r);
 void slice_run_close(SliceRun *r);
+/* Bytes that the block accesses; those behind the last ones are joined to them. */
+void slice_run_add(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3]);
 /* Returns 0; or -1 with `why`. */
 int slice_run_block(SliceRun *r, const uint32_t block[3]);
 

@@ -40,6 +40,12 @@ int tensor_box_of(Warp *w, const Inst *in, int lane, TensorBox *out)
     uint64_t address = access_lane_address(w, side, lane);
     const unsigned char *map = map_at(w, side, address);
     if (!map) return refuse_map(w, in, lane, side, address);
+    if (address % TENSOR_MAP_ALIGN)
+        return exec_fail(
+            w, in, lane, OUTCOME_LAUNCH_ERROR,
+            "takes its tensor map from a parameter that is not aligned to %d bytes: declare it as "
+            "the CUtensorMap of <cuda.h>",
+            TENSOR_MAP_ALIGN);
     memcpy(&out->map, map, sizeof out->map);
     const TensorMap *m = &out->map;
     if (m->rank != op->rank)

@@ -378,7 +378,8 @@ static void test_resolve_mistakes(void **state)
     resolve_fails("//@ for t in 0..0\n//@ launch f<<<1, 1>>>(x, y, t, 1.0)\n", 0, "empty range");
 }
 
-/* ---- maps: the kernel (map, const float *x, float *y) ---- */
+/* ---- maps: the kernel (map, const float *x, float *y); a driver aligns a map in its own memory of
+ * parameters, so that its place among them need not be a multiple of 64 ---- */
 
 static PlanKernel mapped;
 
@@ -387,10 +388,10 @@ static int make_mapped(void **state)
     make_task(state);
     task.workloads[0] = (Workload){.axis = {7, 36}};
     mapped = (PlanKernel){.lowered = "g", .kind = {'b', 'i', 'i'}};
-    mapped.info = (KernelInfo){.n_params = 3, .param_bytes = 144, .max_threads = 512};
-    mapped.info.params[0] = (KernelParam){0, 128, 0};
-    mapped.info.params[1] = (KernelParam){128, 8, -1};
-    mapped.info.params[2] = (KernelParam){136, 8, -1};
+    mapped.info = (KernelInfo){.n_params = 3, .param_bytes = 192, .max_threads = 512};
+    mapped.info.params[0] = (KernelParam){48, 128, 0};
+    mapped.info.params[1] = (KernelParam){176, 8, -1};
+    mapped.info.params[2] = (KernelParam){184, 8, -1};
     kernel = mapped;
     return 0;
 }
@@ -410,8 +411,8 @@ static TensorMap map_of(const char *line)
              line);
     if (resolve(source, &p, &l, &n, &f)) fail_msg("%s", f.message);
     assert_int_equal(l->n_maps, 1);
-    assert_int_equal(l->map_at[0], 0);
-    memcpy(&m, l->params, sizeof m);
+    assert_int_equal(l->map_at[0], 48);
+    memcpy(&m, l->params + 48, sizeof m);
     free(l);
     plan_release(&p);
     return m;

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "eval/device/tensor_map.h"
 #include "eval/sim/coverage/coverage.h"
 #include "eval/sim/coverage/reaching.h"
 #include "eval/sim/steady.h"
@@ -206,6 +207,57 @@ static void test_copies_that_fill(void **state)
     assert_int_equal(f.first, 192 * 16);
 }
 
+/* Boxes of 1 by 8 by 64 of a tensor of 5 by 60 by 250 floats in rows of 1024 bytes, the first column of boxes
+ * three elements outside: what the sides cut off is not written. */
+static const char boxes[] =
+    ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .align 64 .b8 "
+    "p[128])\n{\n"
+    ".reg .pred %p<9>;\n.reg .b32 %r<30>;\n.reg .b64 %rd<9>;\nmov.b64 %rd1, p;\n"
+    "cvta.param.u64 %rd2, %rd1;\nmov.u32 %r3, %tid.x;\nsetp.ne.s32 %p1, %r3, 0;\n@%p1 bra done;\n"
+    "mov.u32 %r4, %ctaid.x;\nshl.b32 %r5, %r4, 6;\nadd.s32 %r6, %r5, -3;\nmov.u32 %r7, %ctaid.y;\n"
+    "shl.b32 %r8, %r7, 3;\nmov.u32 %r9, %ctaid.z;\n"
+    "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%rd2, {%r6, %r8, %r9}], [%r10];\n"
+    "done: ret;\n}\n";
+
+static void test_boxes_of_tensors(void **state)
+{
+    (void)state;
+    static Launched x;
+    Error err;
+    Coverage c;
+    int64_t budget = 100000000;
+    uint64_t first;
+    launch(&x, "", 4, 32, 0);
+    x.l.grid[1] = 8;
+    x.l.grid[2] = 5;
+    ptx_release(&x.m);
+    if (ptx_parse(boxes, strlen(boxes), &x.m, &err)) fail_msg("%s", err.text);
+    x.of.kernel = &x.m.functions[0];
+    TensorMap map = {.base = x.y,
+                     .size = {250, 60, 5},
+                     .stride = {1024, 60 * 1024},
+                     .box = {64, 8, 1},
+                     .type = TENSOR_MAP_F32,
+                     .rank = 3};
+    memcpy(x.l.params, &map, sizeof map);
+    x.l.n_maps = 1;
+    coverage_find(&x.of, &budget, &c);
+    assert_string_equal(c.why, "");
+    assert_true(c.ran <= 6); /* of 160 */
+    assert_int_equal(written_units(&c.of[0], &first), 5 * 60 * 250);
+    assert_int_equal(first, 0);
+    for (uint64_t row = 0; row < 300; row++) {
+        assert_true(written_has(&c.of[0], row * 1024, row * 1024 + 1000));
+        assert_false(written_has(&c.of[0], row * 1024 + 1000, row * 1024 + 1004));
+    }
+    coverage_release(&c);
+    x.l.n_maps = 0; /* no map of the launch: it is not known */
+    coverage_find(&x.of, &budget, &c);
+    assert_string_not_equal(c.why, "");
+    coverage_release(&c);
+    launched_close(&x);
+}
+
 /* The blocks that store one element, by a budget. */
 static int reaching(const char *body, uint32_t element, int64_t budget, BlockSet *to)
 {
@@ -253,6 +305,7 @@ int main(void)
                                        cmocka_unit_test(test_loops),
                                        cmocka_unit_test(test_what_is_loaded_is_not_known),
                                        cmocka_unit_test(test_copies_that_fill),
+                                       cmocka_unit_test(test_boxes_of_tensors),
                                        cmocka_unit_test(test_few_threads_find_the_block),
                                        cmocka_unit_test(test_what_a_launch_stores_nothing_to)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
