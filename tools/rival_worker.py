@@ -7,6 +7,7 @@ the choices that the compiler makes by timing.
 
 import contextlib
 import fcntl
+import functools
 import gc
 import json
 import math
@@ -21,6 +22,7 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # the driver has a 
 import torch  # noqa: E402
 
 import export  # noqa: E402
+from export_source import arguments_of  # noqa: E402
 import rival_tasks  # noqa: E402
 
 LEAST_RUNS, MOST_RUNS = 7, 60
@@ -121,11 +123,11 @@ def of_source(given, device):
     options = types.SimpleNamespace(init=given.get("init"), input=given.get("input"), axes=None)
     with torch.device(device):
         torch.manual_seed(0)
-        path = given["source"]
-        source = (export.Class if ":" in path else export.KernelBench)(path, options)
-        return source.build().eval().to(device), [
-            x.to(device) if isinstance(x, torch.Tensor) else x for x in source.inputs()
-        ]
+        source = export.Named(given["source"], options)
+        module = source.build().eval().to(device)
+        args, named = torch.utils._pytree.tree_map(
+            lambda x: x.to(device) if isinstance(x, torch.Tensor) else x, arguments_of(source.inputs()))
+        return functools.partial(module, **named) if named else module, list(args)
 
 
 def of_task(given, axes, device):

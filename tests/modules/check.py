@@ -444,6 +444,18 @@ def breakdown(source, scope, run):
         before = now
 
 
+def steps_apart(steps):
+    """The same of the plan's launches and calls by themselves."""
+    before = 0
+    for n in range(1, len(steps) + 1):
+        def some():
+            for f, a, named in steps[:n]:
+                f(*a, **named)
+        now = host(some, 60, 12)
+        say("step", "note", f"{now - before:6.2f} us, {now:7.2f}: {getattr(steps[n - 1][0], '__name__', '')}")
+        before = now
+
+
 def boundary():
     lines, op = importlib.import_module(f"{name}.lines"), importlib.import_module(f"{name}.torch_op")
     sources = sources_of(lines)
@@ -454,6 +466,7 @@ def boundary():
             inner(*args, **named)
     call = next(iter(package.calls.values()))
     steps, launch = steps_of(call, inner)
+    whole_of = call.__globals__["_q_whole"]
     bound = inner._quern_bound
     tensors = type(inner)._quern_given(inner, *args, **named)
     # Copies of what lies in channels_last, and of results back to it, are launches of PyTorch.
@@ -461,8 +474,8 @@ def boundary():
         copies = [(torch.Tensor.contiguous, (t,), {}) for t in tensors if not t.is_contiguous()]
         copies += [(torch.Tensor.contiguous, (t.contiguous(),), {"memory_format": torch.channels_last})
                    for t in leaves(inner(*args, **named)) if not t.is_contiguous()]
-    steps += copies
-    copies += [s for s in steps if s[0] is torch.Tensor.contiguous and s not in copies]
+    steps = [*steps, *copies]
+    copies += [s for s in steps if s[0] is whole_of]
     index, direct_call = tensors[0].get_device(), bound.last[1]
 
     def bare():
@@ -492,6 +505,7 @@ def boundary():
             f"buffers {len(package.json['buffers'])}")
         if os.environ.get("BREAKDOWN"):
             breakdown(sources.get("again") or sources["call"], call.__globals__, run)
+            steps_apart(steps)
         if device == "cuda":
             graphs(lambda: inner(*args, **named), direct)
 

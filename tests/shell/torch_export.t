@@ -309,4 +309,10 @@ run quern-import linear.pt2 -o tasks &&
     grep -q 'aten.linear(input, weight, bias)' tasks/linear/task.json
 ok $? "a class of a package is exported"
 [ "$(ls -- *.tmp* 2>/dev/null)" = '' ]; ok $? "no temporary file stays"
+printf '%s\n' 'import torch' 'from torch import nn' 'class Model(nn.Module):' '    def forward(self, x, y):' \
+    '        return x * y' 'def get_inputs():' '    return [torch.rand(4), torch.rand(4)]' >timed.py
+OMP_NUM_THREADS=1 "$python" "$root/tools/rival.py" timed.py --device cpu --ways eager --span 0.01 --jobs 1 \
+    --output timed.tsv 2>err
+[ "$(awk -F '\t' 'NR == 2 { print $1, $6, ($7 > 0), $14 }' timed.tsv)" = 'timed eager 1 ' ]
+ok $? "tools/rival.py times a file's module"; head -5 err timed.tsv | sed 's/^/# /'
 done_testing
