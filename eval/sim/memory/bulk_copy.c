@@ -266,11 +266,44 @@ static int begin(Warp *w, const Inst *in, int lane, int count, Copy *c)
     return 0;
 }
 
-/* What a copy reads of the block's shared memory when it is issued. */
-static int read_shared(Warp *w, const Copy *c)
+/* A part of a copy in shared memory. Returns 0, or -1 with a fault. */
+typedef int Part(Warp *w, const Copy *c, Span s);
+
+/* A copy has one part, but where rows of its box lie apart: there each chunk is one. */
+static int each_part(Warp *w, const Copy *c, uint64_t at, Part *part)
 {
-    return check_shared(w, from_of(c), READS) ||
-           proxy_check_copy(w, c->in, c->lane, c->from, c->bytes);
+    const TensorBox *b = &c->box;
+    if (!c->in->bulk->rank || b->pitch == b->row_bytes)
+        return part(w, c, (Span){c->in, c->lane, at, c->bytes});
+    for (uint32_t i = 0, n = tensor_box_rows(b); i < n; i++)
+        for (uint32_t done = 0; done < b->row_bytes; done += UNIT) {
+            uint64_t to = tensor_box_shared(b, at, i * b->pitch + done);
+            if (part(w, c, (Span){c->in, c->lane, to, UNIT})) return -1;
+        }
+    return 0;
+}
+
+static int part_read(Warp *w, const Copy *c, Span s)
+{
+    return check_shared(w, s, READS) || proxy_check_copy(w, c->in, c->lane, s.at, s.bytes);
+}
+
+static int part_read_again(Warp *w, const Copy *c, Span s)
+{
+    (void)c;
+    return check_shared(w, s, READS);
+}
+
+static int part_issue(Warp *w, const Copy *c, Span s)
+{
+    return check_shared(w, s, OVERWRITES) || wgmma_check_copy(w, c->in, c->lane, s.at, s.bytes);
+}
+
+static int part_land(Warp *w, const Copy *c, Span s)
+{
+    if (check_shared(w, s, WRITES)) return -1;
+    memcpy(w->x->cta.shared + s.at, c->data + (s.at - c->to), s.bytes);
+    return 0;
 }
 
 /* Copies a row between its place in the box and where the row lies, chunk by chunk. */
@@ -289,7 +322,7 @@ static void move_row(const Copy *c, const TensorRow *row, uint64_t shared, unsig
 /* Fills in c->data by the map: zeros where the box is outside of the tensor. */
 static int take_box(Warp *w, Copy *c)
 {
-    c->data = memory_alloc(c->bytes);
+    c->data = memory_alloc((size_t)tensor_box_rows(&c->box) * c->box.pitch);
     for (uint32_t i = 0, n = tensor_box_rows(&c->box); i < n; i++) {
         TensorRow row = tensor_box_row(&c->box, i);
         if (!row.bytes) continue;
@@ -309,7 +342,7 @@ static int take_source(Warp *w, Copy *c)
         if (!check_global(w, from_of(c), 0)) from = devmem_host(w->x->mem, c->from);
     } else {
         c->from &= UINT32_MAX;
-        if (!read_shared(w, c)) from = w->x->cta.shared + c->from;
+        if (!each_part(w, c, c->from, part_read)) from = w->x->cta.shared + c->from;
     }
     if (from) {
         c->data = memory_alloc(c->bytes);
@@ -327,8 +360,7 @@ int bulk_load(Warp *w, const Inst *in, int lane, uint32_t barrier)
     if (begin(w, in, lane, b->n_loads, &c)) return -1;
     c.to &= w->x->cluster ? CLUSTER_OFFSET : UINT32_MAX;
     c.barrier = barrier;
-    if (check_shared(w, to_of(&c), OVERWRITES) || wgmma_check_copy(w, in, lane, c.to, c.bytes))
-        return -1;
+    if (each_part(w, &c, c.to, part_issue)) return -1;
     if (b->held + c.bytes > BYTES_MAX)
         return exec_fail(w, in, lane, OUTCOME_UNSUPPORTED,
                          "has more than %d bytes of bulk copies under way in a block", BYTES_MAX);
@@ -343,6 +375,11 @@ unsigned char *bulk_take(Warp *w, const Inst *in, int lane, int rank, uint32_t *
     Copy c;
     if (begin(w, in, lane, 0, &c)) return NULL;
     c.to &= CLUSTER_OFFSET;
+    if (in->bulk->rank && c.box.pitch != c.box.row_bytes) {
+        exec_fault(w, in, lane, OUTCOME_UNSUPPORTED,
+                   "copies rows that are shorter than their swizzle to another block");
+        return NULL;
+    }
     if (take_source(w, &c)) return NULL;
     if (in->bulk->from.space == SPACE_SHARED) cluster_lend(w->x, c.from, c.bytes, rank);
     *bytes = c.bytes;
@@ -371,10 +408,9 @@ int bulk_land(Warp *w, const Inst *in, uint32_t barrier)
         Copy *c = &b->loads[i];
         if (c->barrier != barrier) continue;
         w->index = c->warp; /* the warp that issued the copy is the writer */
-        int r = check_shared(w, to_of(c), WRITES);
+        int r = each_part(w, c, c->to, part_land);
         w->index = me;
         if (r) return -1;
-        memcpy(w->x->cta.shared + c->to, c->data, c->bytes);
         drop_load(b, i--);
     }
     (void)in;
@@ -388,7 +424,7 @@ int bulk_store(Warp *w, const Inst *in, int lane)
     if (begin(w, in, lane, b->n_stores, &c)) return -1;
     c.from &= 0xffffffffu;
     c.group = b->groups[w->index][lane];
-    if (read_shared(w, &c)) return -1;
+    if (each_part(w, &c, c.from, part_read)) return -1;
     b->stores[b->n_stores++] = c;
     return 0;
 }
@@ -416,7 +452,7 @@ static int store_box(Warp *w, const Copy *c)
 
 static int store_now(Warp *w, const Copy *c)
 {
-    if (check_shared(w, from_of(c), READS)) return -1;
+    if (each_part(w, c, c->from, part_read_again)) return -1;
     if (c->in->bulk->rank) return store_box(w, c);
     if (check_global(w, to_of(c), 1)) return -1;
     memcpy(devmem_host(w->x->mem, c->to), w->x->cta.shared + c->from, c->bytes);

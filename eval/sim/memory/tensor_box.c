@@ -1,5 +1,6 @@
 /* The swizzle exchanges chunks of 16 bytes: bits of the address from bit 4 on by those from bit 7 on, as many
- * as its span has chunks. */
+ * as its span has chunks. Rows that are shorter than the span lie as far apart (an H200, 2026-11-30); what is
+ * between them stays as it is, and an mbarrier counts the rows alone. */
 #include "eval/sim/memory/tensor_box.h"
 
 enum { CHUNK = 16 };
@@ -55,12 +56,8 @@ int tensor_box_of(Warp *w, const Inst *in, int lane, TensorBox *out)
     for (int i = 0; i < m->rank; i++) out->at[i] = (int32_t)row32(w, op->coordinates[i])[lane];
     out->bytes = tensor_map_box_bytes(m);
     out->row_bytes = m->box[0] * tensor_map_element((TensorMapType)m->type);
-    if (!m->swizzle || out->row_bytes == m->swizzle) return 0;
-    return exec_fail(
-        w, in, lane, OUTCOME_UNSUPPORTED,
-        "copies rows of %u bytes by a map with swizzle=%d: only rows of as many bytes as "
-        "the swizzle are known here",
-        out->row_bytes, m->swizzle);
+    out->pitch = m->swizzle ? m->swizzle : out->row_bytes;
+    return 0;
 }
 
 uint32_t tensor_box_rows(const TensorBox *b)
@@ -71,7 +68,7 @@ uint32_t tensor_box_rows(const TensorBox *b)
 TensorRow tensor_box_row(const TensorBox *b, uint32_t i)
 {
     const TensorMap *m = &b->map;
-    TensorRow row = {.global = m->base, .place = i * b->row_bytes};
+    TensorRow row = {.global = m->base, .place = i * b->pitch};
     for (int d = 1; d < m->rank; d++) {
         int64_t at = b->at[d] + (int64_t)(i % m->box[d]);
         i /= m->box[d];

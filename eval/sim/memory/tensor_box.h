@@ -10,6 +10,7 @@ typedef struct {
     TensorMap map;
     int32_t at[TENSOR_MAP_RANK]; /* of the box's first element; innermost first */
     uint32_t bytes, row_bytes;   /* of the box, of a row of it */
+    uint32_t pitch;              /* from row to row in shared memory: with a swizzle its span */
 } TensorBox;
 
 /* What of a row lies in the tensor. */

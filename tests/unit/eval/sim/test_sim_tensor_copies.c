@@ -12,13 +12,20 @@ enum { SHARED_BYTES = 64 << 10, TENSOR_BYTES = 256 << 10, MOST_BOX = 32 << 10, R
         ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 c0, "       \
         ".param "                                                                                  \
         ".u32 c1, .param .u32 c2, .param .u32 c3, .param .u32 c4, .param .u32 place, .param .u32 " \
-        "bytes)\n{\n.reg .pred %p<8>;\n.reg .b32 %r<32>;\n.reg .b64 %rd<32>;\n.shared .align "     \
+        "bytes, .param .u32 room)\n{\n.reg .pred %p<8>;\n.reg .b32 %r<32>;\n.reg .b64 "            \
+        "%rd<32>;\n.shared .align "                                                                \
         "1024 "                                                                                    \
         ".b8 s[65536];\n.shared .align 8 .b8 bar[8];\nmov.b64 %rd1, map;\ncvta.param.u64 %rd2, "   \
         "%rd1;\nld.param.u64 %rd3, [out];\nld.param.u32 %r10, [c0];\nld.param.u32 %r11, [c1];\n"   \
         "ld.param.u32 %r12, [c2];\nld.param.u32 %r13, [c3];\nld.param.u32 %r14, [c4];\nld.param."  \
-        "u32 %r5, [place];\nld.param.u32 %r6, [bytes];\nmov.u32 %r7, s;\nadd.u32 %r7, %r7, %r5;\n" \
+        "u32 %r5, [place];\nld.param.u32 %r6, [bytes];\nld.param.u32 %r16, [room];\nmov.u32 %r7, " \
+        "s;\nadd.u32 %r7, %r7, %r5;\n"                                                             \
         "mov.u32 %r8, bar;\ncvt.u64.u32 %rd4, %r5;\nadd.u64 %rd3, %rd3, %rd4;\nmov.u32 %r9, 0;\n"
+/* Shared memory begins as -1, which stays between rows. */
+#define FILL                                                                                     \
+    "mov.u32 %r15, %r7;\nmov.u32 %r20, -1;\nF: st.shared.v4.u32 [%r15], {%r20, %r20, %r20, "     \
+    "%r20};\nadd.u32 %r15, %r15, 16;\nadd.u32 %r9, %r9, 16;\nsetp.lt.u32 %p2, %r9, %r16;\n@%p2 " \
+    "bra F;\nmov.u32 %r9, 0;\n"
 #define BAR_INIT "mbarrier.init.shared::cta.b64 [%r8], 1;\nfence.proxy.async.shared::cta;\n"
 #define BAR_EXPECT "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r8], %r6;\n"
 #define BAR_WAIT "W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r8], 0;\n@!%p1 bra W;\n"
@@ -26,12 +33,12 @@ enum { SHARED_BYTES = 64 << 10, TENSOR_BYTES = 256 << 10, MOST_BOX = 32 << 10, R
 #define COPY_OUT                                                                                   \
     "L: ld.shared.v4.u32 {%r20, %r21, %r22, %r23}, [%r7];\nst.global.v4.u32 [%rd3], {%r20, %r21, " \
     "%r22, %r23};\nadd.u32 %r7, %r7, 16;\nadd.u64 %rd3, %rd3, 16;\nadd.u32 %r9, %r9, 16;\n"        \
-    "setp.lt.u32 %p2, %r9, %r6;\n@%p2 bra L;\n"
+    "setp.lt.u32 %p2, %r9, %r16;\n@%p2 bra L;\n"
 #define COPY_IN                                                                                    \
     "mov.u32 %r15, %r7;\nL: ld.global.v4.u32 {%r20, %r21, %r22, %r23}, [%rd3];\nst.shared.v4.u32 " \
     "[%r15], {%r20, %r21, %r22, %r23};\nadd.u32 %r15, %r15, 16;\nadd.u64 %rd3, %rd3, "             \
     "16;\nadd.u32 "                                                                                \
-    "%r9, %r9, 16;\nsetp.lt.u32 %p2, %r9, %r6;\n@%p2 bra L;\n"
+    "%r9, %r9, 16;\nsetp.lt.u32 %p2, %r9, %r16;\n@%p2 bra L;\n"
 #define LOAD                                                                                    \
     "cp.async.bulk.tensor.%dd.%s.global%s.mbarrier::complete_tx::bytes [%%r7], [%%rd2, {%s}], " \
     "[%%r8];\n"
@@ -68,6 +75,12 @@ static uint32_t plain_place(uint32_t at, int span)
     return row * 128 + chunk * 16 + at % 16;
 }
 
+/* Rows of a box lie as far apart as the swizzle's span. */
+static uint32_t pitch_of(const TensorMap *m)
+{
+    return m->swizzle ? m->swizzle : m->box[0] * tensor_map_element((TensorMapType)m->type);
+}
+
 /* Calls for each element of the box: its place in shared memory, and in the tensor, or -1. */
 static void each(const Box *b, void (*see)(uint32_t shared, int64_t tensor, uint32_t element))
 {
@@ -84,7 +97,8 @@ static void each(const Box *b, void (*see)(uint32_t shared, int64_t tensor, uint
             else
                 at = -1;
         }
-        see(plain_place(b->place + i * e, m->swizzle), at, e);
+        uint32_t place = i / m->box[0] * pitch_of(m) + i % m->box[0] * e;
+        see(plain_place(b->place + place, m->swizzle), at, e);
     }
 }
 
@@ -112,11 +126,12 @@ static Box draw_box(int rank, int swizzle, DevicePtr base)
     TensorMap *m = &b.map;
     m->type = (int16_t)types[below(sizeof types / sizeof *types)];
     uint32_t e = tensor_map_element((TensorMapType)m->type), bytes;
-    m->box[0] = (uint32_t)(swizzle ? swizzle : 16 * (1 + below(12))) / e;
+    int row = 16 * (1 + below(swizzle ? swizzle / 16 : 12));
+    m->box[0] = (uint32_t)(swizzle && below(2) ? swizzle : row) / e;
     if (m->box[0] > 256) m->box[0] = 256;
     m->size[0] = 1 + (uint64_t)below(2 * (int)m->box[0]);
     uint64_t stride = (m->size[0] * e + 15) / 16 * 16 + 16 * (uint64_t)below(3);
-    bytes = m->box[0] * e;
+    bytes = pitch_of(m);
     for (int d = 1; d < rank; d++) {
         m->box[d] = 1 + (uint32_t)below(rank == 2 ? 20 : 5);
         if (bytes * m->box[d] > MOST_BOX) m->box[d] = 1;
@@ -135,14 +150,17 @@ static Box draw_box(int rank, int swizzle, DevicePtr base)
 
 static int launch_box(const Box *b, DevicePtr out)
 {
+    const TensorMap *m = &b->map;
     DeviceLaunch l = {
         .module = sim.m, .kernel = "k", .grid = {1, 1, 1}, .block = {1, 1, 1}, .n_maps = 1};
-    uint32_t bytes = tensor_map_box_bytes(&b->map);
+    uint32_t bytes = tensor_map_box_bytes(&b->map),
+             room = bytes / (m->box[0] * tensor_map_element((TensorMapType)m->type)) * pitch_of(m);
     memcpy(l.params, &b->map, sizeof b->map);
     memcpy(l.params + 128, &out, 8);
     memcpy(l.params + 136, b->at, sizeof b->at);
     memcpy(l.params + 156, &b->place, 4);
     memcpy(l.params + 160, &bytes, 4);
+    memcpy(l.params + 164, &room, 4);
     int r = ops->run(sim.d, &l, 1, &sim.fault);
     if (r < 0) fail_msg("%s", sim.fault.error.text);
     return r;
@@ -169,7 +187,7 @@ static void load_boxes(int rank, int swizzle)
     static const char *const spaces[] = {"shared::cluster", "shared::cta"};
     snprintf(copy, sizeof copy, LOAD, rank, spaces[rank % 2], rank % 3 ? ".tile" : "",
              coordinates[rank - 1]);
-    snprintf(ptx, sizeof ptx, "%s%s%s", COPY_HEAD BAR_INIT BAR_EXPECT, copy,
+    snprintf(ptx, sizeof ptx, "%s%s%s", COPY_HEAD FILL BAR_INIT BAR_EXPECT, copy,
              BAR_WAIT COPY_OUT TAIL);
     sim_start(&sim, ptx);
     DevicePtr p = sim_buffer(&sim, "input x", tensor, TENSOR_BYTES),
