@@ -223,6 +223,8 @@ static void enlarge(Walk *k, int value, double by)
         enlarge(k, is_parameter ? weight : factor_of(c, 0), by);
         if (bias_of(c) >= 0) enlarge(k, bias_of(c), by);
     } else if (strstr(op->name, "_norm.") && named(c, "weight") >= 0) {
+        int gain = input_of(k, named(c, "weight"));
+        if (gain >= 0) k->in[gain].flips = 1; /* what follows may have a bound on either side */
         enlarge(k, named(c, "weight"), by);
         enlarge(k, named(c, "bias"), by);
     } else if (is_sum(op) && c->call.n_tensors > 1) {
@@ -284,6 +286,7 @@ static void carry(Walk *k, const GraphCall *c, int value, int *found)
             ? 2
             : 1;
     Dtype type = c->call.tensor[0].dtype;
+    if (k->v == VARIANT_LEAST && input_of(k, value) < 0) return;
     if (is_behind(k, value)) {
         double by = k->v == VARIANT_FAR ? FAR_BY * size_at(k, value) : 0;
         if (k->v == VARIANT_LOW) by = type == DTYPE_F16 ? LOW_BY_HALF : LOW_BY;

@@ -9,11 +9,11 @@
 
 #include "tasks/task.h"
 
-/* Of one input: each element is multiplied by factor, made positive, and has shift added, and then is one of
- * a row of the variant. rows 2: a least element is looked for, too, so that every other row far below zero is
- * far above. */
+/* Of one input: each element is multiplied by factor, made positive (or, where it flips, each other one is
+ * negated), and has shift added, and then is one of a row of the variant. rows 2: a least element is looked
+ * for, too, so that every other row far below zero is far above. */
 typedef struct {
-    unsigned char rows, positive;
+    unsigned char rows, positive, flips;
     double factor, shift;
 } Carried;
 

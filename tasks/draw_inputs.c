@@ -46,10 +46,19 @@ const char *draw_name(Draw d)
 
 const char *variant_name(Variant v)
 {
-    static const char *const names[] = {"as drawn",      "needles",        "special values",
-                                        "integers",      "rows of signs",  "rows of large values",
-                                        "far from zero", "far below zero", "ends of the domain",
-                                        "few bits",      "rows of zeros",  "ends of the range"};
+    static const char *const names[] = {"as drawn",
+                                        "needles",
+                                        "special values",
+                                        "integers",
+                                        "rows of signs",
+                                        "rows of large values",
+                                        "far from zero",
+                                        "far below zero",
+                                        "ends of the domain",
+                                        "few bits",
+                                        "rows of zeros",
+                                        "ends of the range",
+                                        "near the least number"};
     return names[v];
 }
 

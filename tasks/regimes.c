@@ -9,13 +9,13 @@
 enum { ENOUGH_ROWS = 8, FEW_ROWS = 4, RUN = 7, RANGE_PARTS = 4, CHUNK = 512 };
 
 /* Parts of operators' names, and the variants that show their faults, as bits from VARIANT_SIGNS on. */
-enum { SIGNS = 1, LARGE = 2, FAR = 4, LOW = 8, ENDS = 16, FEW = 32, ZERO = 64 };
+enum { SIGNS = 1, LARGE = 2, FAR = 4, LOW = 8, ENDS = 16, FEW = 32, ZERO = 64, LEAST = 256 };
 static const struct {
     const char *name;
     unsigned shows;
-} families[] = {{"soft", LARGE | LOW},
-                {"logsumexp", LARGE | LOW},
-                {"logcumsumexp", LARGE | LOW},
+} families[] = {{"soft", LARGE | LOW | LEAST},
+                {"logsumexp", LARGE | LOW | LEAST},
+                {"logcumsumexp", LARGE | LOW | LEAST},
                 {"logaddexp", LARGE | LOW},
                 {"cross_entropy", LARGE | LOW},
                 {"attention", LARGE},
@@ -39,8 +39,8 @@ static const struct {
                 {".sqrt", ZERO},
                 {".var", FAR | ZERO},
                 {".std", FAR | ZERO},
-                {".max", SIGNS | LOW},
-                {".min", SIGNS | LOW},
+                {".max", SIGNS | LOW | LEAST},
+                {".min", SIGNS | LOW | LEAST},
                 {".maximum", LARGE},
                 {".minimum", LARGE},
                 {".round", LARGE | LOW | FEW},
@@ -48,13 +48,13 @@ static const struct {
                 {".ceil", LARGE | LOW},
                 {".trunc", LARGE | LOW},
                 {".frac", LARGE | LOW},
-                {".amax", SIGNS | LOW},
-                {".amin", SIGNS | LOW},
-                {".adaptive_max", SIGNS | LOW},
-                {".argm", SIGNS | LOW},
-                {".cummax", SIGNS | LOW},
-                {".cummin", SIGNS | LOW},
-                {".topk", SIGNS | LOW},
+                {".amax", SIGNS | LOW | LEAST},
+                {".amin", SIGNS | LOW | LEAST},
+                {".adaptive_max", SIGNS | LOW | LEAST},
+                {".argm", SIGNS | LOW | LEAST},
+                {".cummax", SIGNS | LOW | LEAST},
+                {".cummin", SIGNS | LOW | LEAST},
+                {".topk", SIGNS | LOW | LEAST},
                 {".sort", SIGNS},
                 {".argsort", SIGNS},
                 {".relu", SIGNS | LARGE},
@@ -82,7 +82,7 @@ static const struct {
 static const struct {
     const char *type;
     unsigned shows;
-} types[] = {{"softmax", LARGE | LOW},
+} types[] = {{"softmax", LARGE | LOW | LEAST},
              {"attention", LARGE},
              {"normalization", FAR | ZERO},
              {"elementwise", LARGE}};
@@ -158,6 +158,19 @@ static int sums_to_half(const Task *t)
     return 0;
 }
 
+/* Numbers near the least one are for operators that choose, or that subtract the largest one first. In sums
+ * and products partial results of honest kernels overflow where the result does not. */
+static int may_be_least(const Task *t)
+{
+    static const char *const sums[] = {"sum.",   "mean", "loss",    "entropy", "avg_pool", "norm",
+                                       "linear", "mm.",  "matmul",  "conv",    "einsum",   "bmm",
+                                       ".var",   ".std", "cumsum.", "prod",    "attention"};
+    int first = first_with_rows(t);
+    for (size_t k = 0; k < sizeof sums / sizeof *sums; k++)
+        if (has_operator(t, sums[k])) return 0;
+    return first >= 0 && t->inputs[first].dtype == DTYPE_F32;
+}
+
 int regimes_has(const Task *t, Variant v)
 {
     for (int i = 0; i < t->n_inputs && v == VARIANT_RANGE; i++)
@@ -167,6 +180,7 @@ int regimes_has(const Task *t, Variant v)
         real |= is_real(&t->inputs[i]);
         positive |= is_real(&t->inputs[i]) && t->inputs[i].draw == DRAW_POSITIVE;
     }
+    if (v == VARIANT_LEAST && !may_be_least(t)) return 0;
     if (v == VARIANT_LOW && first_with_rows(t) >= 0 && converts_to_integers(t)) return 1;
     if (v == VARIANT_LARGE_ROWS && first_with_rows(t) >= 0 && sums_to_half(t)) return 1;
     int has = v == VARIANT_ENDS ? positive : v == VARIANT_FEW_BITS ? real : first_with_rows(t) >= 0;
@@ -272,6 +286,15 @@ static double made_far(double x, size_t row)
     return row % 3 == 2 ? 3 : x + (row % 3 ? -1000 : 1000);
 }
 
+/* Below what a maximum starts from that is not the least number, and so that the largest one of a row is as
+ * clear as honest arithmetic needs it. Times log2(e) they are finite. */
+static double near_least(const Change *c, double x, size_t row, size_t at)
+{
+    double size = 1.2e38 + 0.6e38 * (double)((at * 40503 + row) % 65536) / 65536;
+    if (row % 2) return c->by->rows > 1 ? size : x;
+    return -size;
+}
+
 /* One element of a row: number `at`. rows: as Carried has it. Float16 ends at 65504. */
 static double changed(const Change *c, double x, size_t row, size_t at)
 {
@@ -282,6 +305,7 @@ static double changed(const Change *c, double x, size_t row, size_t at)
     case VARIANT_LARGE_ROWS: return made_large(x, row, at);
     case VARIANT_FAR: return made_far(x, row);
     case VARIANT_ZERO_ROWS: return row % 3 == 1 ? 0 : x;
+    case VARIANT_LEAST: return near_least(c, x, row, at);
     default: return c->by->rows > 1 && row % 2 ? x + far : x - far;
     }
 }
@@ -337,6 +361,7 @@ static double change_one(const Change *c, double x, size_t at)
     if (c->variant == VARIANT_FEW_BITS) return of_few_bits(x);
     x *= c->by->factor;
     if (c->by->positive) x = fabs(x);
+    if (c->by->flips && at % 2) x = -x;
     x += c->by->shift;
     if (c->by->rows) x = changed(c, x, at / c->length, at % c->length);
     return c->whole ? x : fabs(x);
@@ -348,7 +373,8 @@ static int changes(const TaskTensor *x, const Carried *by, Variant v)
     if (v == VARIANT_RANGE) return has_range(x);
     if (!is_real(x)) return 0;
     if (v == VARIANT_ENDS) return x->draw == DRAW_POSITIVE;
-    return v == VARIANT_FEW_BITS || by->rows || by->positive || by->factor != 1 || by->shift != 0;
+    return v == VARIANT_FEW_BITS || by->rows || by->positive || by->flips || by->factor != 1 ||
+           by->shift != 0;
 }
 
 int regimes_change(const TaskCase *c, int input, size_t from, void *x, size_t n, Error *err)

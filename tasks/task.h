@@ -85,7 +85,9 @@ const char *draw_name(Draw d);
  *   few bits  numbers of four bits, whose products with integers are exact
  *   zeros     each third row is zeros
  * One is for inputs of integers alone:
- *   range     rows at the upper end of the range, at the lower one, at both, and as drawn */
+ *   range     rows at the upper end of the range, at the lower one, at both, and as drawn
+ * One is for inputs of float32 that reach a maximum or a softmax by views alone:
+ *   least     each other row from -1.2e38 to -1.8e38 (for a minimum others from 1.2e38 to 1.8e38) */
 typedef enum {
     VARIANT_DRAWN,
     VARIANT_NEEDLES,
@@ -100,6 +102,7 @@ typedef enum {
     VARIANT_FEW_BITS,
     VARIANT_ZERO_ROWS,
     VARIANT_RANGE,
+    VARIANT_LEAST,
     VARIANTS_OF_REGIMES
 } Variant;
 const char *variant_name(Variant v);

@@ -21,8 +21,10 @@ enum {
     DEAR_DIRECTIONS = 3, /* at most: more axes share them */
     MODULUS = 4,
     PRODUCT_WEIGHT = 4, /* of a remainder of rows, planes and groups, in those of pairs of axes */
-    FEW = 9,            /* the largest target of an axis that is not wide */
-    FEW_DEAR = 2,       /* and of one of a check that is dear */
+    POWERS = 6,         /* elements of a tensor are multiples of 2^0 to 2^5 */
+    POWER_WEIGHT = 8,
+    FEW = 9,      /* the largest target of an axis that is not wide */
+    FEW_DEAR = 2, /* and of one of a check that is dear */
     SEEN_BYTES = 4096
 };
 
@@ -227,6 +229,24 @@ static int new_remainders(const DrawnSizes *d, const Workload *w, int note)
     return found;
 }
 
+/* Kernels whose accesses are vectors ask for as many elements as are a multiple of the vector: of each
+ * tensor, the largest power of two that divides its elements. */
+static int new_powers(const DrawnSizes *d, const Workload *w, int note)
+{
+    const Task *t = d->task;
+    size_t n, at = SEEN_BYTES;
+    int found = 0;
+    for (int i = 0; i <= t->n_outputs; i++, at += POWERS) {
+        size_t power = 0;
+        if (task_elements(t, w, i < t->n_outputs ? &t->outputs[i] : &t->inputs[0], &n, NULL) || !n)
+            continue;
+        while (power < POWERS - 1 && n % ((size_t)2 << power) == 0) power++;
+        found += POWER_WEIGHT * !d->seen[at + power];
+        if (note) d->seen[at + power] = 1;
+    }
+    return found;
+}
+
 /* ---- draws ---- */
 
 /* The least size of the axis in the task's own checks. */
@@ -271,7 +291,7 @@ DrawnSizes *drawn_sizes_new(const Task *t, uint64_t seed)
     d->task = t;
     d->timed = task_largest_timed(t);
     d->seed = seed;
-    d->seen = memory_alloc(SEEN_BYTES);
+    d->seen = memory_alloc(SEEN_BYTES + ((size_t)t->n_outputs + 1) * POWERS);
     d->start = task_largest_check(t);
     double least = HUGE_VAL;
     for (int i = 0; i < t->n_workloads; i++)
@@ -283,7 +303,10 @@ DrawnSizes *drawn_sizes_new(const Task *t, uint64_t seed)
     for (int i = 0; i < t->n_workloads; i++)
         for (int k = 0; k < t->n_axes; k++) d->unit[k] = gcd(t->workloads[i].axis[k], d->unit[k]);
     for (int i = 0; i < t->n_workloads; i++)
-        if (t->workloads[i].role == ROLE_CHECK) new_remainders(d, &t->workloads[i], 1);
+        if (t->workloads[i].role == ROLE_CHECK) {
+            new_remainders(d, &t->workloads[i], 1);
+            new_powers(d, &t->workloads[i], 1);
+        }
     for (int k = 0; k < t->n_axes; k++) d->least[k] = t->graph ? 1 : least_checked(t, k);
     return d;
 }
@@ -401,6 +424,10 @@ static int draw_best(const DrawnSizes *d, int direction, int64_t least, double b
         begin(d, direction, to, &w);
         if (lessen(d, direction, bound, to, &w)) continue;
         int found = new_remainders(d, &w, 0);
+        /* A plane is as large as it can be. */
+        found += is_plane(d, direction)
+                     ? (int)fmin(1e6, (double)drawn_sizes_width(d, direction, &w))
+                     : new_powers(d, &w, 0);
         if (found <= best) continue;
         best = found;
         *out = w;
@@ -460,6 +487,7 @@ static int draw(DrawnSizes *d, int direction, int level, Workload *out)
     if (direction) drawn_sizes_at(d, direction - 1, 0);
     if (draw_first(d, direction, out)) return -1;
     new_remainders(d, out, 1);
+    new_powers(d, out, 1);
     return 0;
 }
 

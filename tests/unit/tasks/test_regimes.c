@@ -111,6 +111,36 @@ static void test_low(void **state)
     task_free(t);
 }
 
+/* Numbers below what maxima start from reach them, and no sum. */
+static void test_least(void **state)
+{
+    (void)state;
+    DraftTensor in[] = {tensor("x", DTYPE_F32, "rows", "cols")};
+    const char *const most[] = {"y = aten.amax(x, [1])"}, *const summed[] = {
+                                                              "h = aten.amax(x, [1])",
+                                                              "y = aten.mean(h)"};
+    Task *t = task_of(in, 1, most, 1);
+    assert_true(seen_in(t, VARIANT_LEAST, 1e38).below > 0);
+    task_free(t);
+    t = task_of(in, 1, summed, 2);
+    assert_false(task_has_variant(t, &t->workloads[0], VARIANT_LEAST));
+    task_free(t);
+}
+
+/* Gains of both signs bring what is positive below a bound. */
+static void test_gains(void **state)
+{
+    (void)state;
+    DraftTensor in[] = {tensor("x", DTYPE_F32, "rows", "cols"),
+                        parameter(tensor("w", DTYPE_F32, "cols", NULL), 0.5, 1.5)};
+    const char *const lines[] = {"h = aten.sigmoid(x)", "q = aten.rms_norm(h, [cols], w, 1e-6)",
+                                 "y = aten.clamp(q, -100, 100)"};
+    Task *t = task_of(in, 2, lines, 3);
+    Seen s = seen_in(t, VARIANT_LARGE_ROWS, 1.5);
+    assert_true(s.above > 0 && s.below > 0);
+    task_free(t);
+}
+
 /* Both arguments of a maximum are far from zero. */
 static void test_twins(void **state)
 {
@@ -193,6 +223,8 @@ int main(void)
         cmocka_unit_test(test_behind_a_product),
         cmocka_unit_test(test_far),
         cmocka_unit_test(test_low),
+        cmocka_unit_test(test_least),
+        cmocka_unit_test(test_gains),
         cmocka_unit_test(test_twins),
         cmocka_unit_test(test_zeros),
         cmocka_unit_test(test_range),

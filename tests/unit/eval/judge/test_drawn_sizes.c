@@ -122,6 +122,28 @@ static void levels_grow_and_repeat_by_seed(void **state)
     taskset_release(&all);
 }
 
+/* Kernels that ask for a multiple of 2, 4 or 8 elements meet each, and no more. */
+static void elements_are_multiples_of_each_power(void **state)
+{
+    (void)state;
+    TaskSet all = tasks_of("composed/hswish_gate_relu,kernelbench/level2/k2_86*");
+    for (int i = 0; i < all.n; i++) {
+        const Task *t = all.tasks[i];
+        DrawnSizes *d = drawn_sizes_new(t, SEED);
+        int seen = 0;
+        for (int k = -t->n_workloads; k < drawn_sizes_directions(d); k++) {
+            const Workload *w = k < 0 ? &t->workloads[-k - 1] : drawn_sizes_at(d, k, 0);
+            size_t n;
+            if (!w || w->role != ROLE_CHECK || task_elements(t, w, &t->outputs[0], &n, NULL))
+                continue;
+            seen |= (int)(n & (0 - n) & 7);
+        }
+        assert_int_equal(seen, 7);
+        drawn_sizes_free(d);
+    }
+    taskset_release(&all);
+}
+
 /* Of a group of channels, by the remainder modulo 4 of its size. */
 static void note_group(const Task *t, const Workload *w, int *seen)
 {
@@ -228,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_task_of_kernelbench_has_an_axis_that_stays_narrow),
         cmocka_unit_test(levels_grow_and_repeat_by_seed),
+        cmocka_unit_test(elements_are_multiples_of_each_power),
         cmocka_unit_test(groups_of_channels_have_all_remainders),
         cmocka_unit_test(planes_are_wide_in_both_axes),
         cmocka_unit_test(sizes_without_a_graph_are_not_below_those_of_the_checks),
