@@ -3,7 +3,7 @@
 # without scaling older results where the largest score rises, it is refused.
 # TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
-export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache QUERN_TASKS=$root/tests/fixtures/attended
+export QUERN_LOG=quiet QUERN_TASKS=$root/tests/fixtures/attended
 cd "$tmp" || exit 1
 "$BUILD/bin/quern-kernel" --task grouped_causal --schedule '//@ schedule y fuse=yes groups=1' >own.cu &&
   "$BUILD/bin/quern-eval" --task grouped_causal --device sim:h100 own.cu >out 2>&1

@@ -3,7 +3,7 @@
 # views, casts, products, also of half types, and convolutions.
 # TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
-export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
+export QUERN_LOG=quiet
 cd "$tmp" || exit 1
 for t in gate_norm_silu_bf16 clamp_colsum leaky_l1 scale_bias_flip hswish_gate_f16 mm_tanh \
   k1_93_masked_cumsum; do

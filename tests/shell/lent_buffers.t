@@ -2,7 +2,7 @@
 # A winner with op lines is run with outliers beside its baseline, which borrows its buffers and gives them
 # the sizes of its own results: they have their own sizes again when the winner runs. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
-export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
+export QUERN_LOG=quiet
 cd "$tmp" || exit 1
 
 cat >draft.json <<'END'

@@ -2,7 +2,7 @@
 # Recurrent layers as kernels of clusters: several layers, both directions, states, sizes that no tile
 # divides. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
-export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache QUERN_TASKS=$root/tests/fixtures/recurrence
+export QUERN_LOG=quiet QUERN_TASKS=$root/tests/fixtures/recurrence
 cd "$tmp" || exit 1
 for t in lstm_both_ways gru_no_bias; do
   "$BUILD/bin/quern-kernel" --task $t >$t.cu &&

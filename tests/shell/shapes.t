@@ -2,7 +2,7 @@
 # A task with several timed shapes and weights, a candidate that dispatches among them, and error budgets.
 # TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
-export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
+export QUERN_LOG=quiet
 cd "$tmp" || exit 1
 cat >draft.json <<'END'
 {"name": "rows", "axes": {"rows": {"size": 64}, "cols": {"size": 96}}, "shapes": "rows=1 rows=64:3 rows=4096",
