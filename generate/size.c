@@ -284,6 +284,16 @@ static void know_places(SizeTable *t, const Sizes *sizes)
     free(sought);
 }
 
+/* Other dimensions of inputs have an expression in the task. */
+static void know_inputs(SizeTable *t)
+{
+    for (int i = 0; i < t->derived.draft.n_inputs; i++)
+        for (int d = 0; d < t->derived.inputs[i].rank; d++) {
+            Size s = place_size(t, (Place){i, d});
+            size_know(t, s, t->derived.inputs[i].shape[d]);
+        }
+}
+
 /* Gives two axes sizes of their own ratio: the smallest such times `by`. 1: the graph can be bound so. */
 static int choose_both(const Derivation *v, Sizes *s, const int axis[2], int64_t by)
 {
@@ -352,6 +362,7 @@ static int bind_all(SizeTable *t, Error *err)
         know(t, axis, t->derived.axes[i].name);
     }
     know_places(t, s);
+    know_inputs(t);
     return 0;
 }
 

@@ -404,6 +404,18 @@ static void test_a_step_may_be_one_more_than_a_product(void **state)
     expect(source_of(&s, lines, (const int[]){2, 1, 1}), "(rows * 2 + 1)", "//@ op");
 }
 
+/* Encodings by frequencies are as wide as the task says. */
+static void test_a_size_of_an_input_is_an_expression_of_the_task(void **state)
+{
+    static const char *const lines[] = {"a = aten.sum(z)", "b = aten.mul.Tensor(x, a)",
+                                        "y = aten.sum.dim_IntList(b, [1])"};
+    Small s = {.axes = {{"rows", NULL, 64}, {"cols", NULL, 3}, {"inner", NULL, 6}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "2 * cols * inner + cols"),
+                          tensor("z", DTYPE_F32, "cols", "inner")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){3, 3, 2}), "//@ launch", "//@ op");
+}
+
 static void test_products_are_rounded_before_folds_are_subtracted(void **state)
 {
     static const char *const softmax[] = {"a = aten.mul.Tensor(x, z)",
@@ -523,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_a_graph_that_cannot_be_written_stays_as_it_is),
         cmocka_unit_test(test_a_diagonal_that_is_written_is_a_choice),
         cmocka_unit_test(test_a_step_may_be_one_more_than_a_product),
+        cmocka_unit_test(test_a_size_of_an_input_is_an_expression_of_the_task),
         cmocka_unit_test(test_products_are_rounded_before_folds_are_subtracted),
         cmocka_unit_test(test_calls_come_before_a_choice),
         cmocka_unit_test(test_a_number_may_be_a_size),
