@@ -250,28 +250,32 @@ static void part_table(const Part *p, int64_t first, int n, Run *table, Run *to)
     const Convolution *v = p->v;
     const Window *w = v->w;
     int64_t volume = w[0].in * w[1].in * w[2].in, all = v->in * v->groups * volume,
-            out_volume = w[0].out * w[1].out * w[2].out, from[WINDOW_DIMS][TILE_N], entry[TILE_N],
+            out_volume = w[0].out * w[1].out * w[2].out, from[WINDOW_DIMS][TILE_N], begin[TILE_N],
             place[TILE_N];
     for (int j = 0; j < n; j++) {
-        int64_t rest = (first + j) % p->outputs, q[WINDOW_DIMS], o = 0;
-        entry[j] = (first + j) / p->outputs;
+        int64_t rest = (first + j) % p->outputs, q[WINDOW_DIMS], o = 0,
+                entry = (first + j) / p->outputs;
         for (int d = WINDOW_DIMS - 1; d >= 0; rest /= p->k[d--].outputs) {
             q[d] = rest % p->k[d].outputs;
             from[d][j] = q[d] * p->k[d].walk + p->k[d].shift;
         }
         for (int d = 0; d < WINDOW_DIMS; d++) o = o * w[d].out + p->r[d] + q[d] * p->k[d].apart;
-        place[j] = entry[j] * v->out * v->groups * out_volume + o;
+        place[j] = entry * v->out * v->groups * out_volume + o;
+        begin[j] = entry * all + (from[0][j] * w[1].in + from[1][j]) * w[2].in + from[2][j];
     }
     runs_of(place, n, to);
     for (int64_t t = 0; t < p->taps; t++) {
         int64_t tap = t, by[WINDOW_DIMS];
         for (int d = WINDOW_DIMS - 1; d >= 0; tap /= p->k[d--].taps)
             by[d] = tap % p->k[d].taps * p->k[d].delta;
+        const int64_t in[WINDOW_DIMS] = {w[0].in, w[1].in, w[2].in},
+                      delta = (by[0] * in[1] + by[1]) * in[2] + by[2];
+#pragma omp simd
         for (int j = 0; j < n; j++) {
-            int64_t a = from[0][j] + by[0], b = from[1][j] + by[1], c = from[2][j] + by[2];
-            int inside =
-                (a >= 0) & (a < w[0].in) & (b >= 0) & (b < w[1].in) & (c >= 0) & (c < w[2].in);
-            place[j] = inside ? entry[j] * all + (a * w[1].in + b) * w[2].in + c : -1;
+            int64_t a = from[0][j] + by[0], b = from[1][j] + by[1], c = from[2][j] + by[2],
+                    inside =
+                        (a >= 0) & (a < in[0]) & (b >= 0) & (b < in[1]) & (c >= 0) & (c < in[2]);
+            place[j] = inside ? begin[j] + delta : -1;
         }
         runs_of(place, n, table + t * RUNS);
     }
