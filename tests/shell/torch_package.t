@@ -206,6 +206,44 @@ True
 True"
 sed 's/^/# /' err | tail -5
 
+# Tensor maps between lines are made of where the tensors lie in this call.
+cat >mapped.py <<'END'
+import ctypes
+import types
+import torch
+import layer.driver, layer.lines, layer.torch_op
+
+driver = layer.driver.Driver("./libcuda.so")
+binary = open("layer/" + layer._package.json["binaries"][-1]["file"], "rb").read()
+kernels = layer.driver.Kernels(driver, binary, layer._package.json["kernels"])
+what, ones, f, seen = (7, 0, (8,), (), (4,)), (1, 1, 1), torch.float32, []
+take = lambda of, inside: (0, ones, ones, 0, [("map", of, (inside, what)), ("pointer", "y", 0)], False)
+steps = [take("x", 0), "h = aten.relu(x)", take("h", 16), take("h", 0), take("a", 16)]
+package = types.SimpleNamespace(inputs=["x"], out_names=["y"])
+memory = [("y", (8,), f), ("a", (32,), f)]
+writer = layer.lines.Writer(package, kernels, steps, memory, {}, torch.device("cpu"))
+call = writer.call()
+
+def launch(config, function, table, extra):
+    maps = (ctypes.c_void_p * 2).from_address(table.value)
+    at = ctypes.c_uint64.from_address(maps[0]).value
+    seen.append((at, ctypes.c_float.from_address(at).value, maps[0] % 64))
+    return 0
+
+writer.scope["_q_launch"] = launch
+for i in range(3):
+    x, kept = torch.randn(8), torch.empty(i)
+    del seen[:]
+    call([x], [x.data_ptr()], 0x10)
+    h = torch.relu(x)
+    want = [x[0], h[4], h[0]]
+    print(seen[0][0] == x.data_ptr(), seen[1][0] - seen[2][0],
+          [s[1] for s in seen[:3]] == [float(w) for w in want], {s[2] for s in seen})
+END
+LAUNCHES=$tmp/mapped "$python" -W ignore mapped.py >out 2>err
+is "maps are made between lines" "$(sort -u out)" "True 16 True {0}"
+sed 's/^/# /' err | tail -5
+
 # Buffers that kernels alone take lie in one; transforms of pairs run between launches.
 cat >spectrum.json <<'END'
 {"name": "spectrum", "axes": {"rows": {"size": 64}}, "outputs": {"y": {}},
