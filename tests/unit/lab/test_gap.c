@@ -109,7 +109,7 @@ static void withheld(void **state)
     buffer_init(&b, 1 << 16);
     assert_int_equal(withhold_write(&tasks, &b), expected);
     assert_int_equal(strncmp(b.data, "task_", 5), 0);
-    assert_non_null(strstr(b.data, " vector=2 "));
+    assert_non_null(strstr(b.data, " pass=1 "));
     assert_non_null(strstr(b.data, " vec=2 "));
     assert_non_null(strstr(b.data, " store=no\n"));
     buffer_release(&b);
