@@ -13,12 +13,16 @@ enum { SMS = 132, SIDE = 128, LEAST_DEPTH = 512 };
 /* The library reads the right factor of few rows at half of that rate; a block takes 64 columns. */
 enum { FEW_ROWS = 16, MANY_COLUMNS = 64 * SMS / 2 };
 static const double most_bytes = 1.6e9, most_own_bytes = 6e9; /* of a plan's buffers; on a GPU */
-/* Of half types (2026-11-30, H200, 4096^3): the library's rate, and that of the kernel by the columns of its
+/* Of half types (2026-11-30, H200, 4096^3, 2048^3, 8192 x 4096 x 4096, 1000 x 1112 x 2056): the library's
+ * rate; that of the kernel whose factors are copied by all threads or by tensor maps, by the columns of its
  * tiles, where the right factor's columns lie across and in one piece each; what a tile takes beside its
- * sums; and what passes of elements that are in L2 move. */
-static const double half_library_rate = 6.8e14,
-                    half_rate[][2] = {{2.5e14, 2.4e14}, {4.7e14, 4.5e14}, {6.5e14, 6.3e14}},
-                    half_tile = 3e-6, passes_rate = 5e12, half_launches = 4e-6, half_enough = 0.98;
+ * sums, and beside that where an epilogue follows; what a pass over the results moves; and what a launch
+ * takes. */
+static const double half_library_rate = 6.9e14,
+                    half_rate[2][3][2] = {{{2.5e14, 2.4e14}, {4.7e14, 4.5e14}, {6.5e14, 6.3e14}},
+                                          {{4.1e14, 4.1e14}, {6.5e14, 6.5e14}, {7.5e14, 7.4e14}}},
+                    half_tile = 3e-6, half_follows = 2.5e-6, passes_rate = 3.3e12,
+                    half_launches = 7e-6, half_enough = 1;
 enum { HALF_TILES = 3, HALF_STAGES = 8, SHARED_FOR_STAGES = 196608 };
 
 typedef struct {
@@ -129,17 +133,31 @@ static int half_columns(int tile)
     return 64 << tile;
 }
 
-/* Seconds of a kernel with so many products at once. tile: by number. */
+/* Its factors may be copied by tensor maps at the timed sizes. */
+static int may_map(const MatrixProduct *m)
+{
+    int64_t rest = 0;
+    for (ProductOperand x = PRODUCT_A; x <= PRODUCT_B; x++)
+        for (int g = 0; g < PRODUCT_GROUPS; g++) {
+            const int64_t step = m->side[x].step[g].at[0];
+            if (step != 1 && m->count[g].at[0] > 1) rest |= step;
+        }
+    return rest % 8 == 0;
+}
+
+/* Seconds of a kernel with so many products at once, or with one that nothing follows: 0. tile: by number. */
 static double half_time(const MatrixProduct *m, int joined, int tile, int parts)
 {
     const double rows = (double)m->count[PRODUCT_ROWS].at[0],
-                 columns = (double)m->count[PRODUCT_COLUMNS].at[0] * joined,
+                 columns = (double)m->count[PRODUCT_COLUMNS].at[0] * (joined ? joined : 1),
                  depth = (double)m->count[PRODUCT_DEPTH].at[0],
                  batch = (double)m->count[PRODUCT_BATCH].at[0], wide = half_columns(tile);
     const int along = size_is(m->side[PRODUCT_B].step[PRODUCT_DEPTH], 1);
     double tiles = ceil(rows / SIDE) * ceil(columns / wide) * batch * parts,
-           one = 2 * SIDE * wide * ceil(depth / parts / 64) * 64 / (half_rate[tile][along] / SMS),
-           sums = ceil(tiles / SMS) * (one + half_tile),
+           one = 2 * SIDE * wide * ceil(depth / parts / 64) * 64 /
+                 (half_rate[m->copy == COPY_TENSOR][tile][along] / SMS),
+           after = half_tile + (joined ? half_follows * wide / 256 : 0),
+           sums = ceil(tiles / SMS) * (one + after),
            bytes = 2 * batch * ((rows + columns) * depth + rows * columns),
            partial = parts > 1 ? 8 * parts * rows * columns * batch / passes_rate + 3e-6 : 0;
     return larger(sums, bytes / bytes_rate) + partial + half_launches;
@@ -169,10 +187,11 @@ static double half_choose(MatrixProduct *m, int joined)
 {
     static const int parts[] = {1, 2, 4, 8, 16, 32, 64};
     double best = HUGE_VAL;
+    m->copy = may_map(m) ? COPY_TENSOR : COPY_ASYNC;
     for (int t = HALF_TILES - 1; t >= (joined > 1); t--)
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
             if (parts[i] > 1 && m->count[PRODUCT_DEPTH].at[0] < 512 * parts[i]) continue;
-            double us = half_time(m, joined ? joined : 1, t, parts[i]);
+            double us = half_time(m, joined, t, parts[i]);
             if (us >= best) continue;
             best = us;
             m->tile = half_columns(t), m->parts = parts[i];
@@ -268,18 +287,6 @@ static int half_route(MatrixProduct *m, int joined)
                                                                                : ROUTE_LIBRARY;
 }
 
-/* Its factors may be copied by tensor maps at the timed sizes. */
-static int may_map(const MatrixProduct *m)
-{
-    int64_t rest = 0;
-    for (ProductOperand x = PRODUCT_A; x <= PRODUCT_B; x++)
-        for (int g = 0; g < PRODUCT_GROUPS; g++) {
-            const int64_t step = m->side[x].step[g].at[0];
-            if (step != 1 && m->count[g].at[0] > 1) rest |= step;
-        }
-    return rest % 8 == 0;
-}
-
 static void choose_tiles(const Nodes *n, const char *key, MatrixProduct *m, int joined)
 {
     m->tile = genes_choose(n->genes, key,
@@ -294,11 +301,10 @@ static void choose_tiles(const Nodes *n, const char *key, MatrixProduct *m, int 
     m->parts = genes_choose(
         n->genes, key,
         &(GenePoint){.gene = GENE_SPLIT, .by_default = m->parts, .least = 1, .most = 64});
-    m->copy = genes_choose(n->genes, key,
-                           &(GenePoint){.gene = GENE_COPY,
-                                        .by_default = may_map(m) ? COPY_TENSOR : COPY_ASYNC,
-                                        .least = COPY_ASYNC,
-                                        .most = COPY_TENSOR});
+    m->copy = genes_choose(
+        n->genes, key,
+        &(GenePoint){
+            .gene = GENE_COPY, .by_default = m->copy, .least = COPY_ASYNC, .most = COPY_TENSOR});
 }
 
 void product_choose(const Nodes *n, MatrixProduct *m, int joined)

@@ -670,23 +670,22 @@ __device__ __forceinline__ void half_results(const float (&d)[N / 2], unsigned o
     O *to = out + p.batch * w.rows * w.columns + p.column;
 #pragma unroll
     for (int c = 0; c < COLUMNS / 64; c++) {
+        HalfPair<O> v[16];
 #pragma unroll
-        for (int j = 0; j < 8; j += 2) {
-            HalfPair<O> v[4];
-#pragma unroll
-            for (int h = 0; h < 4; h++) {
-                const int i = 8 * c + j + h / 2, k = 4 * i + h % 2 * 2, l = PAIR ? k + N / 4 : k;
-                const int first = 8 * i + lane % 4 * 2, second = first + 1;
-                v[h].v[0] =
-                    value(p.batch, row[h % 2], p.column + (first < end ? first : end), d[k], d[l]);
-                v[h].v[1] = value(p.batch, row[h % 2], p.column + (second < end ? second : end),
-                                  d[k + 1], d[l + 1]);
-            }
-            asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                             own + r * 128 + (((j + lane / 16) ^ (r & 7)) << 4)),
-                         "r"(v[0].bits), "r"(v[1].bits), "r"(v[2].bits), "r"(v[3].bits)
-                         : "memory");
+        for (int h = 0; h < 16; h++) {
+            const int i = 8 * c + h / 2, k = 4 * i + h % 2 * 2, l = PAIR ? k + N / 4 : k;
+            const int first = 8 * i + lane % 4 * 2, second = first + 1;
+            v[h].v[0] =
+                value(p.batch, row[h % 2], p.column + (first < end ? first : end), d[k], d[l]);
+            v[h].v[1] = value(p.batch, row[h % 2], p.column + (second < end ? second : end),
+                              d[k + 1], d[l + 1]);
         }
+#pragma unroll
+        for (int j = 0; j < 16; j += 4)
+            asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                             own + r * 128 + (((j / 2 + lane / 16) ^ (r & 7)) << 4)),
+                         "r"(v[j].bits), "r"(v[j + 1].bits), "r"(v[j + 2].bits), "r"(v[j + 3].bits)
+                         : "memory");
         __syncwarp();
 #pragma unroll
         for (int y = lane / 8; y < 16; y += 4) {
