@@ -1,4 +1,5 @@
-/* Which values lie in memory, and the kernels and op lines that write them, in order. */
+/* Which values lie in memory, and the kernels and op lines that write them, in order.
+ * Over 800 lines: all steps share one plan. */
 #include "generate/first.h"
 
 #include <ctype.h>
@@ -13,6 +14,7 @@
 #include "generate/layout.h"
 #include "generate/recurrence.h"
 #include "generate/small.h"
+#include "generate/together.h"
 
 /* In a graph of MANY_NODES kernels repeat, and have parameters of the same names. */
 enum { MANY_NODES = 24, MOST_KERNELS = 2048, SOURCE_MAX = 250 * 1024 };
@@ -21,7 +23,7 @@ typedef struct {
     Nodes nodes;
     Buffer plan, source;
     KernelText text;
-    unsigned char *done; /* by node: its elements are in memory */
+    unsigned char *done; /* by node: NODE_BEGUN, or NODE_WRITTEN: its elements are in memory */
     Attended *attended;  /* those of the graph that are kernels */
     int n_attended;
     unsigned char *view; /* by value of the graph: an op line of it is written */
@@ -30,7 +32,10 @@ typedef struct {
     int counted; /* uses are those of a plan in which products are op lines */
     Estimate *estimate; /* of the kernels; NULL: none is asked for */
     int room, n_kernels, n_lines;
-    Plain *plain; /* kernels are plain ones; NULL: they are not */
+    int *
+        made; /* by kernel of the plan that counts: its result, of the n_given nodes of the graph as it is read */
+    int n_made, n_given, joins; /* joins: kernels may have several results */
+    Plain *plain;               /* kernels are plain ones; NULL: they are not */
     Error *err;
 } Plan;
 
@@ -485,7 +490,7 @@ static int write_recurrence(Plan *p, const Recurrence *r)
     for (int i = 0; i < p->nodes.n && !rc; i++) {
         const Node *x = node_at(p, i);
         if (x->kind != NODE_KEPT || x->line != r->line) continue;
-        p->done[i] = 1;
+        p->done[i] = NODE_BEGUN;
         if (!value_at(p, x->value)->live && !is_output(p, i)) continue;
         names.result[x->value - first] = x->name;
         rc = put_buffer(p, i);
@@ -524,7 +529,8 @@ static int write_kept(Plan *p, int node)
     if (small_read(&p->nodes, node, &s)) return write_small(p, &s);
     int line = node_at(p, node)->line;
     for (int i = 0; i < p->nodes.n; i++)
-        if (p->nodes.node[i].kind == NODE_KEPT && p->nodes.node[i].line == line) p->done[i] = 1;
+        if (p->nodes.node[i].kind == NODE_KEPT && p->nodes.node[i].line == line)
+            p->done[i] = NODE_BEGUN;
     if (put_line(p, line)) return -1;
     const Node *x = node_at(p, node);
     if (!x->last) return 0;
@@ -565,6 +571,22 @@ static int write_text(Plan *p, Kernel *k)
     return rc ? (rc < 0 ? -1 : 0) : kernel_write(k, &p->text, p->err);
 }
 
+/* The results of a kernel of the plan that counts; without products the next plan has the same ones. */
+static void note_made(Plan *p, int node)
+{
+    if (p->joins || p->plain || node >= p->n_given) return;
+    p->made = memory_grow(p->made, (size_t)p->n_made + 1, sizeof *p->made);
+    p->made[p->n_made++] = node;
+}
+
+/* Gives a kernel those other results that read what it reads. */
+static void join_others(Plan *p, Kernel *k)
+{
+    if (!p->joins) return;
+    together_join(k, &(Together){p->made, p->done, p->n_made, p->room, p->counted});
+    grow(p);
+}
+
 static int write_computed(Plan *p, int node)
 {
     Kernel *k = memory_alloc(sizeof *k);
@@ -585,12 +607,14 @@ static int write_computed(Plan *p, int node)
     if (!rc && ++p->n_kernels > MOST_KERNELS)
         rc = error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
     if (!rc) {
+        note_made(p, node);
+        join_others(p, k);
         count_computed(p, k);
         kernel_merge(k);
         p->text.number = p->n_kernels;
         for (int r = 0; r < k->n_roots && !rc; r++) {
             store(p, k->root[r].node);
-            p->done[k->root[r].node] = 1;
+            p->done[k->root[r].node] = NODE_WRITTEN;
             rc = put_buffer(p, k->root[r].node);
         }
         if (!rc) rc = write_text(p, k);
@@ -604,12 +628,16 @@ static int write_node(Plan *p, int node)
     grow(p);
     const Node *x = node_at(p, node);
     if (p->done[node] || x->kind == NODE_INPUT) return 0;
-    p->done[node] = 1;
-    if (x->kind == NODE_KEPT) return write_kept(p, node);
-    if (!*x->name) store(p, node);
+    p->done[node] = NODE_BEGUN;
+    if (x->kind != NODE_KEPT && !*x->name) store(p, node);
     MatrixProduct m;
     const int body = x->parts ? convolve_folded(&p->nodes, node, &m) : -1;
-    return body >= 0 ? write_product(p, node, body, &m) : write_computed(p, node);
+    const int rc = x->kind == NODE_KEPT ? write_kept(p, node)
+                   : body >= 0          ? write_product(p, node, body, &m)
+                                        : write_computed(p, node);
+    grow(p);
+    if (!rc) p->done[node] = NODE_WRITTEN;
+    return rc;
 }
 
 /* ---- the schedule ---- */
@@ -681,6 +709,7 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
     if (!p->plain) find_attention(p);
     store_given(p);
     if (name_outputs(p)) return -1;
+    p->n_given = p->nodes.n;
     unsigned char *seen = memory_array((size_t)p->nodes.n + 1, 1);
     for (int i = 0; i < g->n_outputs; i++) store_needed(p, p->nodes.output[i], seen);
     free(seen);
@@ -760,6 +789,7 @@ static int write_whole(SizeTable *sizes, Plan *p, Genes *genes, Generated *out)
     p->estimate = NULL;
     int rc = count_uses(p, sizes, genes);
     own.counted = rc > 0;
+    own.made = p->made, own.n_made = p->n_made, own.joins = !p->plain;
     *p = own;
     if (rc >= 0) rc = write_plan(p, sizes, genes);
     if (!rc) put_whole(p, genes, out);
@@ -773,6 +803,7 @@ static int generate(const Task *task, Plan *p, Genes *genes, Generated *out)
     int open = !size_open(sizes, task, p->err);
     int rc = open ? write_whole(sizes, p, genes, out) : -1;
     free(p->uses);
+    free(p->made);
     if (open) close_plan(p), size_close(sizes);
     free(sizes);
     return rc;

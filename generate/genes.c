@@ -21,6 +21,7 @@ static const char *const yes_words[] = {"no", "yes"};
 static const GeneRow rows[GENES] = {
     [GENE_STORE] = {"store", 2, {0, 1}, 0, yes_words, "the value lies in memory and is computed once"},
     [GENE_SPLIT] = {"split", 9, {1, 2, 4, 8, 16, 32, 64, 128, 512}, 1, NULL, "blocks that share a row"},
+    [GENE_JOIN] = {"join", 2, {0, 1}, 0, yes_words, "a kernel that reads the same computes it, too"},
     [GENE_VEC] = {"vec", 4, {1, 2, 4, 8}, 0, NULL, "neighbouring elements of a thread"},
     [GENE_LANES] = {"lanes", 11, {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}, 0, NULL, "threads of a row"},
     [GENE_KEEP] = {"keep", 2, {KEEP_NONE, KEEP_REGISTERS}, 0, keep_words, "where a row stays between passes"},

@@ -19,6 +19,7 @@
 typedef enum {
     GENE_STORE, /* the value lies in memory, and is computed once */
     GENE_SPLIT, /* so many blocks fold a part of a row each */
+    GENE_JOIN,  /* a kernel that reads the same computes it, too */
     GENE_VEC,
     GENE_LANES,
     GENE_KEEP,

@@ -67,6 +67,8 @@ typedef struct {
 /* Begins a kernel of one result, and of the parts of the fold that it is paired with. 0: done; 1: the node
  * k->wanted has to be stored first, and the kernel is of no use; -1: *err. */
 int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err);
+/* The same for several results of as many elements, none of which is paired. */
+int kernel_trace_together(Kernel *k, Nodes *nodes, const int *root, int n, Error *err);
 /* 1: what it computes on its way lies in memory by now, for other kernels: it has to be traced anew. */
 int kernel_is_stale(const Kernel *k);
 /* Of a kernel of too many steps: the last point that it computes at several places, which another kernel is

@@ -723,28 +723,33 @@ static void find_row_shapes(const Kernel *k, int fold, Chain *c)
         if (size_divides(columns, all.step[i])) add_to_chain(c, size_over(all.step[i], columns));
 }
 
-static int root_axes(Kernel *k, int root, Index *at, Error *err)
+/* The axes of the results, which have as many elements, as the shapes of all that they are made of part them. */
+static int root_axes(Kernel *k, Error *err)
 {
-    const Node *x = &k->nodes->node[root];
     Chain c = {0};
-    Size count = node_count(x);
-    add_shape(&c, x);
-    if (!x->parts) find_shapes(k, root, count, &c, 0);
-    if (x->kind == NODE_FOLD) find_row_shapes(k, root, &c);
-    add_to_chain(&c, count);
-    *at = index_none();
+    Index at = index_none();
+    for (int r = 0; r < k->n_roots; r++) {
+        const int root = k->root[r].node;
+        const Node *x = &k->nodes->node[root];
+        const Size count = node_count(x);
+        add_shape(&c, x);
+        if (!x->parts) find_shapes(k, root, count, &c, 0);
+        if (x->kind == NODE_FOLD) find_row_shapes(k, root, &c);
+        add_to_chain(&c, count);
+    }
     for (int i = c.n - 1; i > 0; i--) {
         Size n = size_over(c.step[i], c.step[i - 1]);
         if (size_is(n, 1)) continue;
         if (k->axes.n == INDEX_AXES)
             return error_set(err, ERROR_UNSUPPORTED, "a result of more than %d axes", INDEX_AXES);
         k->axes.size[k->axes.n] = n;
-        at->by[k->axes.n++] = c.step[i - 1];
+        at.by[k->axes.n++] = c.step[i - 1];
     }
+    for (int r = 0; r < k->n_roots; r++) k->root[r].at = at;
     return 0;
 }
 
-int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err)
+static void begin(Kernel *k, Nodes *nodes)
 {
     memset(k, 0, sizeof *k);
     k->nodes = nodes;
@@ -754,19 +759,38 @@ int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err)
     k->scope = (IndexScope){&k->axes, k, kernel_size};
     for (int i = 0; i < INDEX_AXES; i++)
         snprintf(k->axes.name[i], sizeof k->axes.name[i], "i%d", i);
-    k->n_roots = 1;
-    k->root[0].node = root;
-    if (root_axes(k, root, &k->root[0].at, err)) return -1;
-    int pair = nodes->node[root].pair;
-    if (pair >= 0 && (nodes->node[root].parts || nodes->node[pair].stored)) {
-        k->root[1].node = nodes->node[root].pair;
-        k->root[1].at = k->root[0].at;
-        k->n_roots = 2;
-    }
+}
+
+static int trace_roots(Kernel *k, Error *err)
+{
     for (int r = 0; r < k->n_roots; r++) {
         k->root[r].step = trace(k, k->root[r].node, &k->root[r].at, err);
         if (k->root[r].step < 0) return k->wanted >= 0 ? 1 : -1;
         k->step[k->root[r].step].axes |= kernel_loops(k, &k->root[r].at);
     }
     return 0;
+}
+
+int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err)
+{
+    begin(k, nodes);
+    k->n_roots = 1;
+    k->root[0].node = root;
+    if (root_axes(k, err)) return -1;
+    int pair = nodes->node[root].pair;
+    if (pair >= 0 && (nodes->node[root].parts || nodes->node[pair].stored)) {
+        k->root[1].node = nodes->node[root].pair;
+        k->root[1].at = k->root[0].at;
+        k->n_roots = 2;
+    }
+    return trace_roots(k, err);
+}
+
+int kernel_trace_together(Kernel *k, Nodes *nodes, const int *root, int n, Error *err)
+{
+    begin(k, nodes);
+    k->n_roots = n;
+    for (int r = 0; r < n; r++) k->root[r].node = root[r];
+    if (root_axes(k, err)) return -1;
+    return trace_roots(k, err);
 }

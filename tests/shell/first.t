@@ -73,6 +73,16 @@ race s/(wgmma.wait_group.sync.aligned) 1;/\1 2;/
 out_of_bounds s/"r"\(STAGE\)/"r"(STAGE - HALF_GROUP)/
 wrong_result s/k \* HALF_TERMS, p.batch, full\);/(k - k % 2) * HALF_TERMS, p.batch, full);/
 END
+export QUERN_TASKS=$root/tests/fixtures/together
+while read -r launches schedule; do
+  "$BUILD/bin/quern-kernel" --task heads --schedule "$schedule" >heads.cu &&
+    [ "$(grep -c '^//@ launch' heads.cu)" = "$launches" ] &&
+    "$BUILD/bin/quern-eval" --task heads --device sim:h100 heads.cu >out 2>&1
+  ok $? "five results by $launches kernels: $(sed -n 's/^ *score *//p' out)"
+done <<'END'
+5 //@ schedule part_14_parts join=yes
+9 //@ schedule part_14_parts join=no; //@ schedule sum_2 join=no; //@ schedule sub_1 join=no
+END
 unset QUERN_TASKS
 lines() { sed -n '/^\/\/@ schedule/p' "$1"; }
 has_all() { # SOURCE SCHEDULE: each gene of the schedule is in the source's lines
