@@ -33,7 +33,7 @@ typedef struct {
     Estimate *estimate; /* of the kernels; NULL: none is asked for */
     int room, n_kernels, n_lines;
     int *
-        made; /* by kernel of the plan that counts: its result, of the n_given nodes of the graph as it is read */
+        made; /* results of the kernels of the plan that counts, of the graph's first n_given nodes */
     int n_made, n_given, joins; /* joins: kernels may have several results */
     Plain *plain;               /* kernels are plain ones; NULL: they are not */
     Error *err;

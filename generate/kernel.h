@@ -4,7 +4,7 @@
 #ifndef GENERATE_KERNEL_H
 #define GENERATE_KERNEL_H
 
-#include "generate/index.h"
+#include "generate/index/index.h"
 #include "generate/node.h"
 
 /* The columns of a part are a multiple of PART_UNIT, that is of vectors of any width. */

@@ -4,7 +4,7 @@
 #define GENERATE_NODE_H
 
 #include "generate/genes.h"
-#include "generate/size.h"
+#include "generate/index/size.h"
 
 enum { NODE_WORD = 96 }; /* characters of an operator's name */
 

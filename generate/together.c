@@ -86,8 +86,8 @@ static int is_ready(const Kernel *k, const Together *t)
     return 1;
 }
 
-/* The node that is to be written for another one beside the kernel's result: itself, or the parts of its fold,
- * and its kernel alone. -1: none. */
+/* What is to be written beside the kernel's result for another node, which is itself or the parts of its
+ * fold; own: its kernel alone. -1: nothing. */
 static int find_other(const Kernel *k, const Together *t, int node, Kernel *own)
 {
     Error unused;

@@ -16,9 +16,10 @@ typedef struct {
     int n_other, n_done, only_stored;
 } Together;
 
-/* Adds to a traced kernel of one result, whose operands lie in memory, those others that have as many elements,
- * whose operands lie in memory too, and that share at least half of what they read with it; or that are small,
- * so that a launch is what they cost. The gene `join` of each decides. Other nodes may be added to the graph. */
+/* Adds other results to a traced kernel of one result, whose operands lie in memory. Each has as many
+ * elements, its operands lie in memory too, and it shares at least half of what it reads with the kernel, or
+ * both are so small that a launch is what they cost. The gene `join` of each decides. Nodes may be added to
+ * the graph. */
 void together_join(Kernel *k, const Together *t);
 
 #endif

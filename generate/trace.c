@@ -723,7 +723,7 @@ static void find_row_shapes(const Kernel *k, int fold, Chain *c)
         if (size_divides(columns, all.step[i])) add_to_chain(c, size_over(all.step[i], columns));
 }
 
-/* The axes of the results, which have as many elements, as the shapes of all that they are made of part them. */
+/* The axes of the results, all of as many elements. They part where the shapes do that these are made of. */
 static int root_axes(Kernel *k, Error *err)
 {
     Chain c = {0};

@@ -2,7 +2,7 @@
 #ifndef GENERATE_REWRITE_GRAPH_LINES_H
 #define GENERATE_REWRITE_GRAPH_LINES_H
 
-#include "generate/size.h"
+#include "generate/index/size.h"
 
 typedef struct {
     const Task *task;

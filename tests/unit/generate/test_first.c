@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "generate/first.h"
-#include "generate/size.h"
+#include "generate/index/size.h"
 #include "tests/small_draft.h"
 
 static TaskSet tasks;

@@ -4,7 +4,7 @@
 #define GENERATE_INDEX_H
 
 #include "base/buffer.h"
-#include "generate/size.h"
+#include "generate/index/size.h"
 
 enum { INDEX_AXES = 30, INDEX_TEXT = 480 };
 

@@ -1,5 +1,5 @@
 /* Bindings of a graph, and the expressions of its sizes. */
-#include "generate/size.h"
+#include "generate/index/size.h"
 
 #include <stdio.h>
 #include <stdlib.h>

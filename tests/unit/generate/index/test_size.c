@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "generate/size.h"
+#include "generate/index/size.h"
 #include "tests/small_draft.h"
 
 /* Every axis but the first is the width of a tensor of its own. */

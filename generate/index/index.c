@@ -1,5 +1,5 @@
 /* Sums over loop axes. A division of such a sum is one again where the terms part at the divisor. */
-#include "generate/index.h"
+#include "generate/index/index.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "generate/index.h"
+#include "generate/index/index.h"
 
 /* Three axes of sizes that each binding has. */
 static Axes axes = {3, {{{4, 7, 11, 13}}, {{6, 5, 9, 2}}, {{32, 20, 17, 31}}}, {"i0", "i1", "i2"}};
