@@ -168,4 +168,16 @@ kernel steep n 'sinf(x[i])' 'x[i] * s / n'
 judge steep steep
 [[ $verdict == *'"outcome":"ok"'* && $verdict != *'a few outliers'* ]]
 ok $? "a sum that the inputs' last bits decide is not checked with outliers"
+
+# At sizes that the simulator chooses, a block of 512 threads may take as long for fewer columns.
+mkdir -p tasks && cp -r "$root/tests/fixtures/together/two" tasks/
+"$BIN/quern-kernel" --task two --task-root tasks >two.cu
+judge two two
+[[ $verdict == *'"outcome":"ok"'*'no run of long sums with outliers: a simulator takes too long'* ]]
+ok $? "a kernel that takes too long at these sizes without outliers, too, is ok"
+endless='while (n > 100000 \&\& s > 1e9f) __nanosleep(100);'
+sed "s/^ *if (threadIdx.x == 0) sums/    $endless\\n&/" whole.cu >loops.cu
+judge large loops
+! cmp -s whole.cu loops.cu && [[ $verdict == *'"outcome":"timeout"'*'with a few outliers'* ]]
+ok $? "one that does not end where it sees outliers alone is a timeout"
 done_testing
