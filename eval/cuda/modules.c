@@ -181,16 +181,18 @@ static void drop_parked(Device *d, int home)
     }
 }
 
-/* The process of the last candidate gets another one: no code stays that it could have changed, and what it
- * may have written is overwritten. */
+/* The process of the last candidate gets another one: no code stays that it could have changed but that of
+ * libraries, and what it may have written is overwritten. A changed flush would leave the next one's data in
+ * the L2. */
 static int hand_over(Device *d, Remote *r, Error *err)
 {
     CudaAnswer a;
     RemoteCall ask = {.call = {.kind = CALL_RESET}, .limit_s = LOAD_S};
     drop_parked(d, HOME_LIBRARY);
     if (remote_need(d, r, err) || remote_ask(d, r, &ask, &a, err)) return -1;
-    return a.end.step == END_OK ? 0
-                                : error_set(err, ERROR_DEVICE, "a runner is kept: %s", a.end.text);
+    if (a.end.step != END_OK)
+        return error_set(err, ERROR_DEVICE, "a runner is kept: %s", a.end.text);
+    return remote_stopwatch(d, r, err);
 }
 
 /* The runner with libraries gets another candidate, whose first module names it. It is idle, since each call

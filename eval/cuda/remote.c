@@ -96,6 +96,22 @@ static int move_range(Device *d, const Remote *r, Error *err)
     return space_move(&d->space, err);
 }
 
+int remote_stopwatch(Device *d, Remote *r, Error *err)
+{
+    CudaAnswer a;
+    memcpy(r->runner.mailbox, d->cubin, d->cubin_len);
+    CudaCall call = {.kind = CALL_LOAD_STOPWATCH, .bytes = d->cubin_len};
+    RunnerReply reply = cudarunner_call(&r->runner, &call, -1, SETUP_S, &a, err);
+    if (reply != RUNNER_ANSWERED)
+        return reply == RUNNER_BROKEN
+                   ? -1
+                   : error_set(err, ERROR_DEVICE, "%s does not take the harness's kernels",
+                               name_of(r));
+    if (a.end.step != END_OK)
+        return error_set(err, ERROR_DEVICE, "%s cannot be set up: %s", name_of(r), a.end.text);
+    return 0;
+}
+
 static int set_up(Device *d, Remote *r, Error *err)
 {
     CudaAnswer a;
@@ -112,16 +128,7 @@ static int set_up(Device *d, Remote *r, Error *err)
         if (!a.value) break;
         if (move_range(d, r, err)) return -1;
     }
-    memcpy(r->runner.mailbox, d->cubin, d->cubin_len);
-    CudaCall call = {.kind = CALL_LOAD_STOPWATCH, .bytes = d->cubin_len};
-    RunnerReply reply = cudarunner_call(&r->runner, &call, -1, SETUP_S, &a, err);
-    if (reply != RUNNER_ANSWERED)
-        return reply == RUNNER_BROKEN
-                   ? -1
-                   : error_set(err, ERROR_DEVICE, "%s does not take the harness's kernels",
-                               name_of(r));
-    if (a.end.step != END_OK)
-        return error_set(err, ERROR_DEVICE, "%s cannot be set up: %s", name_of(r), a.end.text);
+    if (remote_stopwatch(d, r, err)) return -1;
     r->setup_generation = r->runner.generation;
     return 0;
 }

@@ -27,6 +27,8 @@ typedef struct {
 /* Returns 0 with the answer. When the process ends, another starts: returns 1 with r->failure when
  * the launches are to blame, else -1. */
 int remote_ask(Device *d, Remote *r, RemoteCall *ask, CudaAnswer *answer, Error *err);
+/* Load the harness's kernels of timings there, in place of those that it has. */
+int remote_stopwatch(Device *d, Remote *r, Error *err);
 /* Unmap the last `extents` of the arena in both runners, before their memory is released. */
 int remote_unmap(Device *d, int extents, Error *err);
 /* Whether the runner that loaded the module still runs. */

@@ -42,16 +42,23 @@ int stopwatch_open(Stopwatch *w, Executor *e, Error *err)
     return 0;
 }
 
+static void drop_kernels(Stopwatch *w)
+{
+    if (w->flush) executor_unload(w->executor, w->module);
+    w->flush = w->wait = NULL;
+}
+
 int stopwatch_load(Stopwatch *w, const void *cubin, Error *err)
 {
     Executor *e = w->executor;
-    uint32_t module, kernel, wait;
+    uint32_t kernel, wait;
     KernelInfo info;
     int sms = 0, shared = 0;
-    if (cuda_check(executor_load(e, cubin, &module), "the harness's kernels cannot be loaded",
+    drop_kernels(w);
+    if (cuda_check(executor_load(e, cubin, &w->module), "the harness's kernels cannot be loaded",
                    err) ||
-        executor_kernel(e, module, harness_names[HARNESS_FLUSH], &kernel, &info, err) ||
-        executor_kernel(e, module, harness_names[HARNESS_WAIT], &wait, &info, err) ||
+        executor_kernel(e, w->module, harness_names[HARNESS_FLUSH], &kernel, &info, err) ||
+        executor_kernel(e, w->module, harness_names[HARNESS_WAIT], &wait, &info, err) ||
         cuda_check(e->cu->device_attribute(&sms, CU_ATTRIBUTE_SMS, e->device),
                    "the device's attributes", err) ||
         cuda_check(e->cu->device_attribute(&shared, CU_ATTRIBUTE_SHARED_OPTIN, e->device),

@@ -24,6 +24,7 @@ typedef struct {
     CuPtr scratch;              /* what the flush reads; 0 before the first cold timing */
     size_t scratch_bytes;
     int persisting;         /* the device has persisting L2 lines */
+    uint32_t module;        /* of the two kernels */
     CuFunction flush, wait; /* harness_flush and harness_wait; NULL before stopwatch_load */
     unsigned sms;           /* blocks of the flush */
     unsigned flush_shared;  /* dynamic shared memory of a block of the flush, in bytes */
@@ -34,8 +35,8 @@ typedef struct {
 
 /* The executor must outlive the stopwatch. */
 int stopwatch_open(Stopwatch *w, Executor *e, Error *err);
-/* Load the kernels of the flush and of the wait from the harness's cubin. Cold timings need
- * them. */
+/* Load the kernels of the flush and of the wait from the harness's cubin, in place of those that are there.
+ * Cold timings need them. */
 int stopwatch_load(Stopwatch *w, const void *cubin, Error *err);
 /* Destroy the captured graphs. To be called before a module is unloaded. */
 void stopwatch_drop_graphs(Stopwatch *w);

@@ -195,8 +195,8 @@ static void test_renewed(void **state)
     ops->close(d);
 }
 
-/* What a candidate has written into memory of the process is there for itself alone: of the flush, which the
- * first timing allocates. */
+/* What a candidate has written into memory of the process is there for itself alone: into what the flush
+ * reads, which the first timing allocates, and into code, also that of the flush. */
 static void test_left_behind(void **state)
 {
     (void)state;
