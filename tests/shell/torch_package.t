@@ -206,6 +206,50 @@ True
 True"
 sed 's/^/# /' err | tail -5
 
+# A result shares no memory with an input or another result: who changes one in place changes that alone.
+cat >own.py <<'END'
+import types
+import torch
+import layer.driver, layer.lines, layer.torch_op
+
+driver = layer.driver.Driver("./libcuda.so")
+binary = open("layer/" + layer._package.json["binaries"][-1]["file"], "rb").read()
+kernels = layer.driver.Kernels(driver, binary, layer._package.json["kernels"])
+x = torch.randn(4, 6)
+
+def changed(steps, outputs):
+    package = types.SimpleNamespace(inputs=["x"], out_names=outputs)
+    call = layer.lines.Writer(package, kernels, steps, [], {}, torch.device("cpu")).call()
+    for _ in range(2):
+        results = call([x], [x.data_ptr()], 0x10)
+        results = [results] if isinstance(results, torch.Tensor) else results
+        for r in results:
+            others = [t.clone() for t in [x, *results] if t is not r]
+            r.add_(1)
+            yield any(not torch.equal(t, o) for t, o in zip((t for t in [x, *results] if t is not r), others))
+
+for line in "y = aten.view(x, [24])", "y = aten.dropout(x, 0.5, False)":
+    print(any(changed([line], ["y"])))
+views = ["h = aten.relu(x)", "y = aten.view(h, [24])", "z = aten.slice.Tensor(h, 0, 1, 3)"]
+print(any(changed(views, ["y", "z"])))
+halves = types.SimpleNamespace(inputs=["x"], out_names=["y", "z"])
+call = layer.lines.Writer(halves, kernels, ["h = aten.relu(x)", "y, z = aten.chunk(h, 2, 0)"], [], {},
+                          torch.device("cpu")).call()
+print(*[len({t.untyped_storage()._cdata for t in call([x], [x.data_ptr()], 0x10)}) for _ in range(2)])
+layer._package.json.update(graph=["h = aten.relu(x)", "y = aten.view(h, [-1])", "z = aten.t(y)"])
+layer._package.out_names = ["y", "z"]
+layer._package.inputs, layer._package.json["axes"] = ["x"], {}
+layer._package.json["inputs"] = []
+print(len({t.untyped_storage()._cdata for t in layer._package._original(x)}))
+END
+"$python" -W ignore own.py >out 2>err
+is "results share no memory" "$(cat out)" "False
+False
+False
+1 1
+2"
+sed 's/^/# /' err | tail -5
+
 # Tensor maps between lines are made of where the tensors lie in this call.
 cat >mapped.py <<'END'
 import ctypes

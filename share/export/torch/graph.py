@@ -154,6 +154,22 @@ class Line:
         return not any(torch.Tag.dynamic_output_shape in o.tags for o in overloads)
 
 
+def shared(results, inputs):
+    """Of each result, which is contiguous, whether it lies in memory of an input or of one before it."""
+    taken, before, out = {t.untyped_storage()._cdata for t in inputs}, {}, []
+    for t in results:
+        begin, lies = t.storage_offset() * t.element_size(), t.untyped_storage()._cdata
+        end, others = begin + t.numel() * t.element_size(), before.setdefault(lies, [])
+        out.append(lies in taken or any(begin < e and b < end for b, e in others))
+        others.append((begin, end))
+    return out
+
+
+def apart(results, inputs):
+    """Results of an operator share no memory with its inputs nor with one another: any may be changed."""
+    return [t.clone() if s else t for t, s in zip(results, shared(results, inputs))]
+
+
 def written(name, source, scope):
     """The function of a name in a source."""
     exec(compile(source, f"<{name}, written for a package>", "exec"), scope)

@@ -13,7 +13,7 @@ import torch
 
 from . import plan
 from .driver import Prepared
-from .graph import Line, local, written
+from .graph import Line, apart, local, shared, written
 
 ALIGNMENT = 16  # bytes, of what kernels take
 # Launches in a row beyond these, as of a loop over time, are a loop here, too.
@@ -113,7 +113,13 @@ class Writer:
         self.cells, self.mapped = [(name, 0) for name in slots] + inside, run.mapped
         self.scope.update(_q_empty=_allocator(device.type), _q_view=_view(), _q_begin=run.begin,
                           _q_whole=_whole, _q_contiguous=torch.Tensor.contiguous, _q_failed=run.failed,
-                          _q_launch=kernels.driver.launch, _q_maps=run.refresh)
+                          _q_launch=kernels.driver.launch, _q_maps=run.refresh, _q_apart=apart)
+
+    def _shared(self, values):
+        """The outputs that need a copy, as the first call shows: those that share memory."""
+        results = [values.get(f"c_{n}", values[local(n)]).contiguous() for n in self.outputs]
+        copied = shared(results, [values[local(n)] for n in self.inputs])
+        return {n for n, is_shared in zip(self.outputs, copied) if is_shared}
 
     def call(self):
         """The function of a call: of the inputs, the list of their addresses and the stream."""
@@ -125,8 +131,8 @@ class Writer:
 
             def learn(values):
                 if call.__code__ is code and all(s.fixed() for s in self.steps if isinstance(s, Line)):
-                    again = written("again", _Source(self, _shown(self.steps, self.roots, values)).text(),
-                                    self.scope)
+                    shown = _shown(self.steps, self.roots, values)
+                    again = written("again", _Source(self, shown, self._shared(values)).text(), self.scope)
                     call.__code__ = again.__code__
 
             self.scope["_q_learn"] = learn
@@ -134,10 +140,11 @@ class Writer:
 
 
 class _Source:
-    """One source of a call. seen: of each tensor, what the first call has shown."""
+    """One source of a call. seen: of each tensor, what the first call has shown. copied: outputs that need a
+    copy."""
 
-    def __init__(self, writer, seen=None):
-        self.writer, self.seen, self.lines = writer, seen, []
+    def __init__(self, writer, seen=None, copied=()):
+        self.writer, self.seen, self.copied, self.lines = writer, seen, copied, []
         self.title = "again" if seen else "call"
         # Of each tensor: the source of an address, and bytes from there.
         self.address = {n: (f"addresses[{i}]", 0) for i, n in enumerate(writer.inputs)}
@@ -165,7 +172,7 @@ class _Source:
         self._row(at - row, at)
         if learn:
             self.lines.append("_q_learn(locals())")
-        self.lines.append(f"return {', '.join(map(self._result, w.outputs))}")
+        self.lines.append(f"return {self._results()}")
         return "\n    ".join([f"def {self.title}(tensors, addresses, stream):", *self.lines])
 
     # ---- memory ----
@@ -315,6 +322,14 @@ class _Source:
         self.checked.add(root)
         self.lines.append(f"if {local(root)}.stride() != {self.seen[root].strides}: "
                           "return _q_first(tensors, addresses, stream)")
+
+    def _results(self):
+        outputs = self.writer.outputs
+        texts = [self._result(n) + ".clone()" * (n in self.copied) for n in outputs]
+        if self.seen or all(n in self.writer.memory for n in outputs):
+            return ", ".join(texts)
+        own = f"_q_apart([{', '.join(texts)}], tensors)"
+        return f"tuple({own})" if len(texts) > 1 else f"{own}[0]"
 
     def _result(self, name):
         if name in self.contiguous:

@@ -11,7 +11,7 @@ import torch
 from . import plan
 from .calls import memory_format, operator_function
 from .driver import Driver, Kernels
-from .graph import run_line
+from .graph import apart, run_line
 from .lines import ALIGNMENT, Writer
 from .module import module_class
 
@@ -130,7 +130,7 @@ class Package:
         with _wide() if wide else contextlib.nullcontext():
             for line in graph:
                 run_line(line, values, axes, wide)
-        return self._result([_own(values[n].contiguous(), tensors) for n in self.out_names])
+        return self._result(apart([values[n].contiguous() for n in self.out_names], tensors))
 
     def say(self, why):
         """One line, once."""
@@ -327,12 +327,6 @@ def _wide():
         yield
     finally:
         torch.set_default_dtype(before)
-
-
-def _own(result, inputs):
-    """A result of an operator shares no memory with its inputs."""
-    own = result.untyped_storage()._cdata
-    return result.clone() if any(t.untyped_storage()._cdata == own for t in inputs) else result
 
 
 def load(init_file, name):
