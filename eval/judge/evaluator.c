@@ -212,9 +212,10 @@ static int run_steps(Judgement *j, int again)
     return rc;
 }
 
-/* Nothing that its steps have found so far. */
+/* All that its steps have found so far, and at which timed workload they stopped. */
 static void forget(Judgement *j)
 {
+    workloads_take(j, 0);
     Verdict *v = &j->verdict;
     v->second_seed = 0;
     v->low = 0;

@@ -22,12 +22,13 @@ static Evaluator *evaluator;
 static Verdict v;
 /* The process: others have been there; they have left what makes results wrong, or slow, or what ends it. */
 static int shared, spoils, slows, ends;
+static int at;                    /* the only size at which they matter; 0: all */
 static DeviceModule *trusted[64]; /* modules of baselines */
 static int n_trusted;
 static int renewed[2]; /* by DeviceClockOps.renew's `now` */
 
 static const char task[] =
-    "{\"name\": \"t\", \"description\": \"relu\", \"op_type\": \"relu\", \"tags\": [\"graph\"], "
+    "{\"name\": \"%s\", \"description\": \"relu\", \"op_type\": \"relu\", \"tags\": [\"graph\"], "
     "\"level\": 1, \"split\": \"train\", \"axes\": {\"n\": {\"description\": \"elements\"}}, "
     "\"inputs\": "
     "{\"x\": {\"dtype\": \"float32\", \"shape\": [\"n\"], \"draw\": \"normal\"}}, \"outputs\": "
@@ -35,17 +36,22 @@ static const char task[] =
     "{\"dtype\": \"float32\", \"shape\": [\"n\"]}}, \"graph\": [\"y = aten.relu.default(x)\"], "
     "\"tolerance\": {\"float32\": {\"atol\": 0, \"rtol\": 0}}, \"workloads\": [{\"role\": "
     "\"check\", "
-    "\"axes\": {\"n\": 33}}, {\"role\": \"time\", \"axes\": {\"n\": 640}}, {\"role\": \"sim\", "
+    "\"axes\": {\"n\": 33}}, %s{\"role\": \"time\", \"axes\": {\"n\": 640}}, {\"role\": \"sim\", "
     "\"axes\": "
     "{\"n\": 64}}]}\n";
 
-#define COPY(LINES, VALUE)                                                       \
-    LINES "//@ launch copy<<<ceil_div(n, 32), 32>>>(h, y, n)\n"                  \
-          "extern \"C\" __global__ void copy(const float *h, float *y, int n)\n" \
-          "{\n    int i = blockIdx.x * 32 + threadIdx.x;\n    if (i < n) y[i] = " VALUE ";\n}\n"
+#define COPY(LINES, VALUE)                                                                      \
+    LINES "//@ launch copy<<<ceil_div(n, 32), 32>>>(h, y, n)\n"                                 \
+          "extern \"C\" __global__ void copy(const float *h, float *y, int n)\n"                \
+          "{\n    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) y[i] = " VALUE \
+          ";\n}\n"
 
 static const char right[] = COPY("//@ op h = aten.relu.default(x)\n", "h[i]");
 static const char wrong[] = COPY("//@ op h = aten.relu.default(x)\n", "h[i] + 1");
+static const char branches[] = COPY("//@ op h = aten.relu.default(x)\n//@ when n >= 1000\n"
+                                    "//@ launch copy<<<ceil_div(n, 64), 64>>>(h, y, n)\n"
+                                    "//@ otherwise\n",
+                                    "h[i]");
 static const char refused[] = COPY("//@ op h = aten.relu.default(x)\n", "nothing[i]");
 static const char alone[] = "//@ launch relu<<<ceil_div(n, 32), 32>>>(x, y, n)\n"
                             "extern \"C\" __global__ void relu(const float *x, float *y, int n)\n"
@@ -65,9 +71,11 @@ static int run(Device *d, const DeviceLaunch *launches, int n, Fault *fault)
 {
     float nothing = -7;
     DevicePtr y;
-    int rc = sim->run(d, launches, n, fault);
+    int size, rc = sim->run(d, launches, n, fault);
     if (rc || !shared || !strstr(launches[n - 1].kernel, "copy")) return rc;
     memcpy(&y, launches[n - 1].params + 8, sizeof y);
+    memcpy(&size, launches[n - 1].params + 16, sizeof size);
+    if (at && size != at) return 0;
     if (ends) return error_set(&fault->error, ERROR_DEVICE, "the runner with libraries ended");
     return spoils ? sim->write(d, y, &nothing, sizeof nothing, &fault->error) : 0;
 }
@@ -150,15 +158,21 @@ static const DeviceClockOps clock_ops = {.reserve = reserve,
                                          .renew = renew};
 
 /* others: what they have left: 0: no other was there. Expects so many renewals, at once and for the next. */
-static void judge(const char *source, int others, Outcome outcome, int now, int later)
+static void judge_of(const char *name, const char *source, int others, Outcome outcome, int now,
+                     int later)
 {
     shared = others;
     renewed[0] = renewed[1] = 0;
-    evaluator_run(evaluator, "set/t", source, strlen(source), &v);
+    evaluator_run(evaluator, name, source, strlen(source), &v);
     if (v.outcome != outcome) fail_msg("%s: %s", outcome_name(v.outcome), v.message);
     assert_int_equal(renewed[1], now);
     assert_int_equal(renewed[0], later);
     verdict_release(&v);
+}
+
+static void judge(const char *source, int others, Outcome outcome, int now, int later)
+{
+    judge_of("set/t", source, others, outcome, now, later);
 }
 
 /* None is blamed for what another has left; one that is wrong is wrong in its own process, too. */
@@ -190,9 +204,30 @@ static void test_elsewhere(void **state)
     judge(alone, 1, OUTCOME_WRONG_RESULT, 0, 0);
 }
 
+/* A failure at the second of two timed sizes: all is checked as for the first one again. */
+static void test_two_sizes(void **state)
+{
+    (void)state;
+    judge_of("set/u", branches, 0, OUTCOME_OK, 0, 0);
+    int checks = v.n_checks;
+    ends = 1, at = 640;
+    judge_of("set/u", branches, 1, OUTCOME_OK, 1, 0);
+    assert_int_equal(v.n_checks, checks);
+    ends = at = 0;
+}
+
+/* also: workloads before the timed one. */
+static int write_task(const char *root, const char *name, const char *also)
+{
+    char *file = memory_printf("%s/set/%s/task.json", root, name);
+    FILE *f = fopen(file, "w");
+    free(file);
+    return !f || fprintf(f, task, name, also) < 0 || fclose(f) ? -1 : 0;
+}
+
 static int open_all(void **state)
 {
-    static char root[] = "/tmp/quern-shared-XXXXXX", name[64];
+    static char root[] = "/tmp/quern-shared-XXXXXX";
     const char *arg;
     Error err;
     (void)state;
@@ -202,12 +237,12 @@ static int open_all(void **state)
     timed.info = info, timed.load = load, timed.unload = unload, timed.run = run;
     timed.clock = &clock_ops, timed.prediction = NULL;
     device_register(&timed);
-    char *command = memory_printf("mkdir -p %s/set/t", root);
+    char *command = memory_printf("mkdir -p %s/set/t %s/set/u", root, root);
     if (system(command)) return -1;
     free(command);
-    snprintf(name, sizeof name, "%s/set/t/task.json", root);
-    FILE *f = fopen(name, "w");
-    if (!f || fputs(task, f) < 0 || fclose(f)) return -1;
+    if (write_task(root, "t", "") ||
+        write_task(root, "u", "{\"role\": \"time\", \"axes\": {\"n\": 8192}}, "))
+        return -1;
     const EvaluatorOptions opt = {
         .device = "timed:a100", .tasks_root = root, .seed = 1, .budget_s = 0.1};
     *state = root;
@@ -226,7 +261,8 @@ static int close_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_blame),
-                                       cmocka_unit_test(test_elsewhere)};
+                                       cmocka_unit_test(test_elsewhere),
+                                       cmocka_unit_test(test_two_sizes)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
