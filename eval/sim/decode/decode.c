@@ -46,10 +46,11 @@ int code_build(PtxModule *ptx, int follow, Code *out, Error *err)
         code_release(out);
         return -1;
     }
-    uint64_t shared = layout_shared(out);
+    const PtxVar *last = NULL;
+    uint64_t shared = layout_shared(out, &last);
     for (int i = 0; i < n; i++) {
         out->functions[i].ptx = &out->ptx.functions[i];
-        if (out->ptx.functions[i].is_entry) layout_entry_shared(&out->functions[i], shared);
+        if (out->ptx.functions[i].is_entry) layout_entry_shared(&out->functions[i], shared, last);
     }
     layout_dynamic_shared(out);
     take_addresses(&out->ptx);
@@ -71,6 +72,7 @@ void code_release(Code *c)
     for (int i = 0; c->functions && i < c->ptx.n_functions; i++) {
         Function *f = &c->functions[i];
         free(f->insts);
+        free(f->gaps.list);
         free(f->blocks);
         free(f->callees);
         free(f->classes);
@@ -78,6 +80,7 @@ void code_release(Code *c)
         free(f->traffic);
     }
     free(c->functions);
+    free(c->gaps.list);
     free(c->pool32);
     free(c->pool64);
     free(c->const_bank);

@@ -144,10 +144,11 @@ void definedness_release(Decoder *d);
 /* Parameters of functions, and the .param variables of calls, become 32-bit rows of the frame. */
 void layout_frame(Function *f);
 int layout_const(Code *c, Error *err);
-/* Gives the shared variables of the module and of all functions their places. Returns the end. */
-uint64_t layout_shared(Code *c);
-/* Puts the kernel's own shared variables behind `at`. */
-void layout_entry_shared(Function *f, uint64_t at);
+/* Gives the shared variables of the module and of all functions their places. Returns the end. *last, which
+ * is NULL before: the last one. */
+uint64_t layout_shared(Code *c, const PtxVar **last);
+/* Puts the kernel's own shared variables behind `at`, where `last` ends. */
+void layout_entry_shared(Function *f, uint64_t at, const PtxVar *last);
 /* Dynamic shared memory starts at one offset for the module, behind the largest static part. */
 void layout_dynamic_shared(Code *c);
 

@@ -69,22 +69,43 @@ static uint64_t place_shared(PtxVar *v, uint64_t at)
     return v->offset + v->size;
 }
 
-uint64_t layout_shared(Code *c)
+/* Adds the bytes [lo, hi) behind a variable. A kernel beyond 1 MiB, whose offsets may not fit, has no run. */
+static void add_gap(SharedGaps *gaps, const PtxVar *before, uint64_t lo, uint64_t hi)
 {
-    uint64_t at = 0;
-    for (int i = -1; i < c->ptx.n_functions; i++) {
-        if (i >= 0 && c->ptx.functions[i].is_entry) continue;
-        for (PtxVar *v = i < 0 ? c->ptx.vars : c->ptx.functions[i].vars; v; v = v->next)
-            if (v->space == SPACE_SHARED && !is_dynamic(v)) at = place_shared(v, at);
+    if (lo >= hi || hi > 1 << 20) return;
+    gaps->list = memory_grow(gaps->list, (size_t)gaps->n + 1, sizeof *gaps->list);
+    gaps->list[gaps->n++] = (struct SharedGap){(uint32_t)lo, (uint32_t)hi, before};
+}
+
+/* Places the static shared variables of a list at `at` or behind. *last: the variable that ends there, and
+ * then the last one of the list. Returns where that ends. */
+static uint64_t place_all_shared(PtxVar *list, uint64_t at, SharedGaps *gaps, const PtxVar **last)
+{
+    for (PtxVar *v = list; v; v = v->next) {
+        if (v->space != SPACE_SHARED || is_dynamic(v)) continue;
+        uint64_t end = place_shared(v, at);
+        add_gap(gaps, *last, at, v->offset);
+        at = end;
+        *last = v;
     }
     return at;
 }
 
-void layout_entry_shared(Function *f, uint64_t at)
+uint64_t layout_shared(Code *c, const PtxVar **last)
 {
-    for (PtxVar *v = f->ptx->vars; v; v = v->next)
-        if (v->space == SPACE_SHARED && !is_dynamic(v)) at = place_shared(v, at);
+    uint64_t at = 0;
+    for (int i = -1; i < c->ptx.n_functions; i++) {
+        if (i >= 0 && c->ptx.functions[i].is_entry) continue;
+        at = place_all_shared(i < 0 ? c->ptx.vars : c->ptx.functions[i].vars, at, &c->gaps, last);
+    }
+    return at;
+}
+
+void layout_entry_shared(Function *f, uint64_t at, const PtxVar *last)
+{
+    at = place_all_shared(f->ptx->vars, at, &f->gaps, &last);
     f->static_shared = (uint32_t)(((at > 1 << 20 ? 1 << 20 : at) + 15) & ~(uint64_t)15);
+    add_gap(&f->gaps, last, at, f->static_shared);
     /* The size is bounded even so: the dynamic memory of other kernels starts behind it. */
     if (at > 1 << 20) f->unsupported = "it declares more than 1 MiB of static shared memory";
 }
@@ -99,6 +120,9 @@ void layout_dynamic_shared(Code *c)
         if (c->functions[i].static_shared > end) end = c->functions[i].static_shared;
     for (PtxVar *v = c->ptx.vars; v; v = v->next)
         if (v->space == SPACE_SHARED && is_dynamic(v)) v->offset = end;
-    for (int i = 0; i < c->ptx.n_functions && dynamic; i++)
-        if (c->functions[i].ptx->is_entry) c->functions[i].dynamic_at = end;
+    for (int i = 0; i < c->ptx.n_functions && dynamic; i++) {
+        if (!c->functions[i].ptx->is_entry) continue;
+        c->functions[i].dynamic_at = end;
+        add_gap(&c->functions[i].gaps, NULL, c->functions[i].static_shared, end);
+    }
 }

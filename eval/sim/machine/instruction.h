@@ -130,6 +130,15 @@ typedef struct CodeBlock {
     uint64_t all_passes;    /* of all blocks of a sample; passes: of its last one */
 } CodeBlock;
 
+/* Bytes of static shared memory that belong to no variable: before an aligned one, behind the last. */
+typedef struct {
+    struct SharedGap {
+        uint32_t lo, hi;
+        const PtxVar *before; /* the variable that ends at lo; NULL: none */
+    } * list;                 /* n, ascending */
+    int n;
+} SharedGaps;
+
 struct Function {
     const PtxFunction *ptx;
     struct Code *code;
@@ -156,6 +165,7 @@ struct Function {
     uint32_t *words;                  /* slots of the words of parameters, from row first_word on */
     uint32_t first_word;
     uint32_t dynamic_at; /* offset of dynamic shared memory; 0: at static_shared */
+    SharedGaps gaps;     /* of a kernel, behind the shared variables of the module */
     /* By PTX instruction: its class, the waits for global memory that it adds, its accesses. */
     uint8_t *classes, *waits;
     InstTraffic *traffic;
@@ -201,6 +211,7 @@ typedef struct Code {
     int n_pool32, n_pool64, cap_pool32, cap_pool64;
     unsigned char *const_bank; /* .const variables, const_bytes */
     uint32_t const_bytes;
+    SharedGaps gaps;         /* between the shared variables of the module and of functions */
     int64_t pointer_targets; /* table entries of all calls through pointers */
     int64_t launch_cost;     /* charged for each launch and each block of a sample */
     int follow;              /* doubtful values are followed (memory/doubts.h) */

@@ -4,6 +4,7 @@
 #include "eval/sim/memory/access.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "eval/sim/memory/shadow.h"
 
@@ -329,6 +330,58 @@ int access_global_bounds(Warp *w, Access *a, int is_write)
     return 0;
 }
 
+/* The name in the source of a variable of a function, which the compiler puts behind the function's, with its
+ * length. *n: characters. */
+static const char *source_name(const char *name, int *n)
+{
+    for (const char *p = strchr(name, 'E'); p; p = strchr(p + 1, 'E')) {
+        char *rest;
+        unsigned long length = strtoul(p + 1, &rest, 10);
+        if (rest == p + 1 || length > strlen(rest) || (rest[length] && rest[length] != '_'))
+            continue;
+        *n = (int)length;
+        return rest;
+    }
+    *n = (int)strlen(name);
+    return name;
+}
+
+static int gap_fault(Warp *w, const Access *a, int lane, const struct SharedGap *gap)
+{
+    const PtxVar *v = gap->before;
+    long long at = (long long)access_address(a, lane);
+    int n;
+    if (!v)
+        return exec_fail(w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
+                         "writes %d bytes at offset %lld of the block's shared memory, where no "
+                         "variable lies",
+                         a->size, at);
+    const char *name = source_name(v->name, &n);
+    return exec_fail(
+        w, a->in, lane, OUTCOME_OUT_OF_BOUNDS,
+        "writes %d bytes at offset %lld of %.*s in shared memory, which has %llu bytes", a->size,
+        at - (long long)v->offset, n, name, (unsigned long long)v->size);
+}
+
+/* A store to bytes of static shared memory that belong to no variable. Returns 0, or -1 with a fault. Loads
+ * find that nothing was written there. */
+static int check_gaps(Warp *w, const Access *a, const SharedGaps *gaps)
+{
+    uint64_t lo = a->base + (uint64_t)(int64_t)a->p->min,
+             hi = a->base + (uint64_t)(int64_t)a->p->max + (uint64_t)a->size;
+    for (int k = 0; k < gaps->n; k++) {
+        const struct SharedGap *gap = &gaps->list[k];
+        if (lo >= gap->hi || hi <= gap->lo) continue;
+        EACH_LANE(a->mask, lane)
+        {
+            uint64_t at = access_address(a, (int)lane);
+            if (at >= gap->hi || at + (uint64_t)a->size <= gap->lo) continue;
+            return gap_fault(w, a, (int)lane, gap);
+        }
+    }
+    return 0;
+}
+
 int access_shared_bounds(Warp *w, Access *a, int is_write)
 {
     Cta *c = &w->x->cta;
@@ -347,6 +400,9 @@ int access_shared_bounds(Warp *w, Access *a, int is_write)
         }
     }
     if ((!a->p->aligned || a->base & (uint64_t)(a->size - 1)) && misaligned(w, a, is_write))
+        return -1;
+    if (is_write && (w->x->entry->gaps.n | w->x->code->gaps.n) &&
+        (check_gaps(w, a, &w->x->code->gaps) || check_gaps(w, a, &w->x->entry->gaps)))
         return -1;
     a->host = c->shared + a->base;
     return 0;

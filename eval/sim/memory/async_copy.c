@@ -1,6 +1,7 @@
 /* cp.async: copies from global to shared memory without registers. The bytes are read at once and
  * land when the thread waits for them, which is the latest moment that a device may choose: a read
- * before the wait finds the old bytes. */
+ * before the wait finds the old bytes. Copies that are under way at the same time are not ordered, also
+ * those of one thread: where they leave different bytes, there is no value. */
 #pragma GCC optimize("O3")
 #include "eval/sim/memory/async_copy.h"
 
@@ -23,6 +24,7 @@ enum {
 /* The copies of one instruction that have not landed. */
 typedef struct {
     int line, words; /* words: per lane */
+    uint64_t issued; /* when, by AsyncCopies.clock */
     uint32_t mask;
     uint32_t group[LANES];   /* of the lane's copy */
     uint32_t barrier[LANES]; /* 1 + offset of the mbarrier that waits for it; 0: none */
@@ -38,11 +40,19 @@ typedef struct {
 
 struct AsyncCopies {
     WarpCopies warps[MAX_WARPS];
+    uint64_t clock; /* counts copies that are issued, and landings */
+    uint64_t began; /* the block, by the clock */
+    struct Landed {
+        uint64_t at; /* when the last copy to the word landed */
+        int clash;   /* its line, where another one left other bytes; -1: none did */
+    } * landed;      /* by word of shared memory */
+    uint32_t words;
 };
 
 void async_start_block(Exec *x)
 {
     if (!x->async) return;
+    x->async->began = x->async->clock;
     for (int i = 0; i < MAX_WARPS; i++) {
         WarpCopies *own = &x->async->warps[i];
         own->n = own->old = 0;
@@ -53,8 +63,20 @@ void async_start_block(Exec *x)
 void async_release(Exec *x)
 {
     for (int i = 0; x->async && i < MAX_WARPS; i++) free(x->async->warps[i].copies);
+    if (x->async) free(x->async->landed);
     free(x->async);
     x->async = NULL;
+}
+
+/* All of shared memory has a time of its last landing. */
+static void cover_shared(Exec *x)
+{
+    AsyncCopies *all = x->async;
+    uint32_t words = x->cta.shared_size / 4 + 1;
+    if (words <= all->words) return;
+    all->landed = memory_grow(all->landed, words, sizeof *all->landed);
+    memset(all->landed + all->words, 0, (words - all->words) * sizeof *all->landed);
+    all->words = words;
 }
 
 static WarpCopies *copies_of(Warp *w)
@@ -96,13 +118,28 @@ static int always_changes(const Access *a, const Warp *w, int lane, const unsign
     return 1;
 }
 
+/* Notes that a word of a lane's copy lands. Where a copy that was under way at the same time has left other
+ * bytes, the word has no value. */
+static void note_landing(Exec *x, const AsyncCopy *c, int lane, int word)
+{
+    uint64_t at = c->to[lane] + (uint64_t)word * 4;
+    struct Landed *l = &x->async->landed[at / 4];
+    int clashes =
+        l->at > c->issued &&
+        (l->clash >= 0 || memcmp(x->cta.shared + at, c->data[lane] + (size_t)word * 4, 4));
+    *l = (struct Landed){x->async->clock, clashes ? c->line : -1};
+    if (clashes) shared_forget(&x->cta, at / 4);
+}
+
 static int land(Warp *w, const Inst *in, AsyncCopy *c, uint32_t m)
 {
     Landing to;
     if (landing_begin(w, in, c, m, &to) || shared_check_store(w, &to.access, always_changes))
         return -1;
+    w->x->async->clock++;
     for (uint32_t rest = m; rest; rest &= rest - 1) {
         int i = __builtin_ctz(rest);
+        for (int k = 0; k < c->words; k++) note_landing(w->x, c, i, k);
         memcpy(w->x->cta.shared + c->to[i], c->data[i], (size_t)c->words * 4);
         undefined_overwrite(w->x, c->to[i], (uint32_t)c->words * 4);
         proxy_note_landed(w->x, c->to[i], (uint64_t)c->words * 4);
@@ -158,7 +195,9 @@ static AsyncCopy *issue(Warp *w, const Inst *in, uint32_t m, int words)
         own->cap = own->cap ? 2 * own->cap : 16;
         own->copies = memory_grow(own->copies, (size_t)own->cap, sizeof *own->copies);
     }
+    cover_shared(w->x);
     AsyncCopy *c = &own->copies[own->n++];
+    c->issued = ++w->x->async->clock;
     const PtxInst *source = exec_source(w, in);
     c->line = source ? source->line : 0;
     c->words = words;
@@ -197,6 +236,15 @@ int async_land_tied(Warp *w, const Inst *in, uint32_t barrier)
         }
     }
     return 0;
+}
+
+int async_clash_at(const Exec *x, uint64_t at, uint32_t bytes)
+{
+    const AsyncCopies *all = x->async;
+    for (uint64_t word = at / 4; all && word < all->words && word * 4 < at + bytes; word++)
+        if (all->landed[word].at > all->began && all->landed[word].clash >= 0)
+            return all->landed[word].clash;
+    return -1;
 }
 
 int async_line_at(const Exec *x, uint64_t at, uint32_t bytes)

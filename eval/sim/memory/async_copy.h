@@ -10,6 +10,9 @@ void async_tie(Warp *w, int lane, uint32_t barrier);
 int async_land_tied(Warp *w, const Inst *in, uint32_t barrier);
 /* The line of a copy under way that writes some of these bytes of shared memory; -1: there is none. */
 int async_line_at(const Exec *x, uint64_t at, uint32_t bytes);
+/* The line of a copy to some of these bytes, where another one that was under way at the same time left
+ * others; -1: there is none. */
+int async_clash_at(const Exec *x, uint64_t at, uint32_t bytes);
 void async_start_block(Exec *x); /* drops the copies of the block before */
 void async_release(Exec *x);
 

@@ -40,6 +40,8 @@ int shared_check_atomic(Warp *w, Access *a);
 /* Sets bytes of shared memory to 0, as if the system had written them before the block. Both are
  * multiples of 4. */
 void shared_clear(Cta *c, uint32_t at, uint32_t bytes);
+/* The word has no value, as if it had not been written. */
+void shared_forget(Cta *c, uint64_t word);
 /* Has the block written all bytes of [lo, hi)? */
 int shared_has_value(const Cta *c, uint64_t lo, uint64_t hi);
 /* A release: what the block's threads have done to shared memory comes before what follows. */

@@ -354,6 +354,12 @@ void shared_clear(Cta *c, uint32_t at, uint32_t bytes)
         c->shared_writer[word] = c->floor | TAG_BYTES;
 }
 
+void shared_forget(Cta *c, uint64_t word)
+{
+    c->shared_writer[word] = 0;
+    c->shared_bytes[word] = 0;
+}
+
 /* As at a barrier, also where no acquire follows: a warp that goes on without one is not found. */
 void shared_release(Warp *w)
 {

@@ -59,7 +59,14 @@ static int report(Warp *w, const Unwritten *u)
                          "reads %d bytes of a local array before writing them (offset %llu)",
                          u->size, (unsigned long long)u->at);
     int copy = async_line_at(w->x, u->at, (uint32_t)u->size),
-        bulk = bulk_line_at(w->x, u->at, (uint32_t)u->size);
+        bulk = bulk_line_at(w->x, u->at, (uint32_t)u->size),
+        clash = async_clash_at(w->x, u->at, (uint32_t)u->size);
+    if (clash >= 0)
+        return exec_fail(
+            w, u->in, u->lane, OUTCOME_RACE,
+            "reads %d bytes at offset %llu of shared memory, where the cp.async of line %d and "
+            "another one, both under way at the same time, leave different bytes",
+            u->size, (unsigned long long)u->at, clash);
     if (copy >= 0 || bulk >= 0)
         return exec_fail(
             w, u->in, u->lane, OUTCOME_OUT_OF_BOUNDS,

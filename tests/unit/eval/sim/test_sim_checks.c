@@ -111,6 +111,15 @@ static void test_shared(void **state)
            "thread (255,0,0): writes 4 bytes at offset 1024 of the block's shared memory, which "
            "has 1024 bytes (1024 static, 0 dynamic)");
 
+    sim_start(&sim, BARE("store_in_gap"));
+    expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_OUT_OF_BOUNDS, 5,
+           "writes 4 bytes at offset 12 of a in shared memory, which has 12 bytes");
+    sim_start(&sim, BARE("store_behind_last"));
+    expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_OUT_OF_BOUNDS, 5,
+           "writes 4 bytes at offset 20 of b in shared memory, which has 20 bytes");
+    sim_start(&sim, BARE("store_to_ends"));
+    accept(sim_try(&sim, shape(1, 1), 0));
+
     sim_start(&sim, BARE("unwritten"));
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 5,
            "shared memory that no thread of the block has written");
