@@ -27,6 +27,7 @@ typedef struct {
     unsigned first_generation;                     /* has loaded first_image before all others */
     uint64_t first_image;                          /* of HOME_LIBRARY: its hash; 0: no code */
     int served;  /* candidates that this process has had, the present one included */
+    int ended;   /* what is loaded next is another candidate's, whatever its image */
     int suspect; /* the next candidate gets another process */
     int follows; /* a process has been replaced for the next candidate */
 } Remote;

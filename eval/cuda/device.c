@@ -426,6 +426,11 @@ static int cuda_canary(Device *d, Error *err)
     return leave(d, health_check(d->health, err));
 }
 
+static void cuda_next(Device *d)
+{
+    d->remotes[HOME_LIBRARY].ended = 1;
+}
+
 static int cuda_shared(Device *d)
 {
     const Remote *r = &d->remotes[HOME_LIBRARY];
@@ -446,6 +451,7 @@ static const DeviceClockOps clock_ops = {
     .telemetry = cuda_telemetry,
     .lock = cuda_lock,
     .canary = cuda_canary,
+    .next = cuda_next,
     .shared = cuda_shared,
     .renew = cuda_renew,
     .counters = cuda_counters,

@@ -216,7 +216,7 @@ static int meet(Device *d, const DeviceCode *code, Error *err)
         if (m->home == HOME_LIBRARY && (m->empty || remote_has(d, m))) return 0;
     cudarunner_poll(&r->runner);
     int named = r->first_generation == r->runner.generation;
-    if (r->runner.pid && named && !r->suspect && r->first_image == image) return 0;
+    if (r->runner.pid && named && !r->suspect && !r->ended && r->first_image == image) return 0;
     if (change_candidate(d, r, named, err)) return -1;
     if (!r->runner.pid && cudarunner_start(&r->runner, err)) return -1;
     remote_name(r, image);

@@ -196,7 +196,7 @@ void remote_name(Remote *r, uint64_t image)
     if (r->first_generation != r->runner.generation) r->served = 0;
     r->first_generation = r->runner.generation;
     r->first_image = image;
-    r->suspect = 0;
+    r->suspect = r->ended = 0;
     r->served++;
 }
 

@@ -290,6 +290,8 @@ void evaluator_judge(Evaluator *e, const char *task, const char *source, size_t 
     Error err = {0};
     const char *compiler = evaluator_compiler(e, &err);
     Task *t = compiler ? find_task(e, task, &err) : NULL;
+    const DeviceClockOps *clock = e->machine.ops->clock;
+    if (clock && clock->next) clock->next(e->machine.device);
     judgement_begin(j, e, t, source, len);
     if (!t) {
         j->fault.error = err;

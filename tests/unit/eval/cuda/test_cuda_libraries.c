@@ -195,6 +195,23 @@ static void test_renewed(void **state)
     ops->close(d);
 }
 
+/* The same code again is another candidate where the judge says so: it is not alone, and counts. */
+static void test_same_code(void **state)
+{
+    (void)state;
+    DevicePtr y;
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    for (int i = 0; i < REMOTE_CANDIDATES; i++) {
+        ops->clock->next(d);
+        one_of_many(8, 1, i > 0, y);
+    }
+    ops->clock->next(d);
+    one_of_many(8, 2, 0, y);
+    ops->free(d, y);
+    ops->close(d);
+}
+
 /* What a candidate has written into memory of the process is there for itself alone: into what the flush
  * reads, which the first timing allocates, and into code, also that of the flush. */
 static void test_left_behind(void **state)
@@ -398,11 +415,12 @@ int main(int argc, char **argv)
     (void)argc;
     if (driver_ready(argv)) return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls),         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_candidates),    cmocka_unit_test(test_renewed),
-        cmocka_unit_test(test_left_behind),   cmocka_unit_test(test_workspace),
-        cmocka_unit_test(test_one_candidate), cmocka_unit_test(test_spare),
-        cmocka_unit_test(test_many_parts),    cmocka_unit_test(test_faults)};
+        cmocka_unit_test(test_calls),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_candidates), cmocka_unit_test(test_renewed),
+        cmocka_unit_test(test_same_code),  cmocka_unit_test(test_left_behind),
+        cmocka_unit_test(test_workspace),  cmocka_unit_test(test_one_candidate),
+        cmocka_unit_test(test_spare),      cmocka_unit_test(test_many_parts),
+        cmocka_unit_test(test_faults)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

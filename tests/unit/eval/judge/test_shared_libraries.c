@@ -26,6 +26,7 @@ static int at;                    /* the only size at which they matter; 0: all 
 static DeviceModule *trusted[64]; /* modules of baselines */
 static int n_trusted;
 static int renewed[2]; /* by DeviceClockOps.renew's `now` */
+static int begun;      /* candidates */
 
 static const char task[] =
     "{\"name\": \"%s\", \"description\": \"relu\", \"op_type\": \"relu\", \"tags\": [\"graph\"], "
@@ -135,6 +136,12 @@ static int canary(Device *d, Error *err)
     return 0;
 }
 
+static void next(Device *d)
+{
+    (void)d;
+    begun++;
+}
+
 static int is_shared(Device *d)
 {
     (void)d;
@@ -154,6 +161,7 @@ static const DeviceClockOps clock_ops = {.reserve = reserve,
                                          .telemetry = telemetry,
                                          .lock = lock,
                                          .canary = canary,
+                                         .next = next,
                                          .shared = is_shared,
                                          .renew = renew};
 
@@ -162,11 +170,12 @@ static void judge_of(const char *name, const char *source, int others, Outcome o
                      int later)
 {
     shared = others;
-    renewed[0] = renewed[1] = 0;
+    renewed[0] = renewed[1] = begun = 0;
     evaluator_run(evaluator, name, source, strlen(source), &v);
     if (v.outcome != outcome) fail_msg("%s: %s", outcome_name(v.outcome), v.message);
     assert_int_equal(renewed[1], now);
     assert_int_equal(renewed[0], later);
+    assert_int_equal(begun, 1);
     verdict_release(&v);
 }
 
