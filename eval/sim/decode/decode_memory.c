@@ -69,6 +69,10 @@ int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo)
     if (base->var->space == SPACE_GLOBAL && base->var->is_extern)
         return decode_refuse(d, "a variable that is defined elsewhere");
     mo->address_kind = ADDRESS_FIXED;
+    if (mo->space == SPACE_SHARED && base->var->size && !base->var->is_extern &&
+        ((uint64_t)mo->offset >= base->var->size ||
+         base->var->size - (uint64_t)mo->offset < (uint64_t)mo->element * mo->count))
+        mo->beyond = base->var;
     mo->offset =
         (int64_t)((uint64_t)mo->offset +
                   (base->var->space == SPACE_GLOBAL ? base->var->address : base->var->offset));

@@ -53,6 +53,7 @@ typedef struct MemOp {
     uint8_t read_only;    /* ld.global.nc: a write in the same launch is an error */
     uint32_t data[8], address; /* data of an atomic: `count` results, then its sources */
     int64_t offset;
+    const PtxVar *beyond; /* the static shared variable that a fixed address leaves; NULL: none */
     uint32_t last_alloc;  /* index of the allocation of the last access */
     InstTraffic *traffic; /* of the PTX instruction; NULL: it is not counted by line */
     Pattern pattern;

@@ -346,9 +346,9 @@ static const char *source_name(const char *name, int *n)
     return name;
 }
 
-static int gap_fault(Warp *w, const Access *a, int lane, const struct SharedGap *gap)
+/* v: the variable that the access has left; NULL: it is not known. */
+static int beside_fault(Warp *w, const Access *a, int lane, const PtxVar *v)
 {
-    const PtxVar *v = gap->before;
     long long at = (long long)access_address(a, lane);
     int n;
     if (!v)
@@ -376,7 +376,7 @@ static int check_gaps(Warp *w, const Access *a, const SharedGaps *gaps)
         {
             uint64_t at = access_address(a, (int)lane);
             if (at >= gap->hi || at + (uint64_t)a->size <= gap->lo) continue;
-            return gap_fault(w, a, (int)lane, gap);
+            return beside_fault(w, a, (int)lane, gap->before);
         }
     }
     return 0;
@@ -401,6 +401,7 @@ int access_shared_bounds(Warp *w, Access *a, int is_write)
     }
     if ((!a->p->aligned || a->base & (uint64_t)(a->size - 1)) && misaligned(w, a, is_write))
         return -1;
+    if (is_write && a->mo->beyond) return beside_fault(w, a, a->first, a->mo->beyond);
     if (is_write && (w->x->entry->gaps.n | w->x->code->gaps.n) &&
         (check_gaps(w, a, &w->x->code->gaps) || check_gaps(w, a, &w->x->entry->gaps)))
         return -1;

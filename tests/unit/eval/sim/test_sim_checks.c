@@ -114,6 +114,9 @@ static void test_shared(void **state)
     sim_start(&sim, BARE("store_in_gap"));
     expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_OUT_OF_BOUNDS, 5,
            "writes 4 bytes at offset 12 of a in shared memory, which has 12 bytes");
+    sim_start(&sim, BARE("store_to_next"));
+    expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_OUT_OF_BOUNDS, 5,
+           "writes 4 bytes at offset 16 of a in shared memory, which has 16 bytes");
     sim_start(&sim, BARE("store_behind_last"));
     expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_OUT_OF_BOUNDS, 5,
            "writes 4 bytes at offset 20 of b in shared memory, which has 20 bytes");
