@@ -692,6 +692,16 @@ static void find_attention(Plan *p)
     }
 }
 
+/* A plan may have so many buffers. */
+static int check_buffers(const Plan *p)
+{
+    int n = 0;
+    for (const char *at = p->plan.data; (at = strstr(at, "//@ buffer ")); at++) n++;
+    return n > GENERATE_BUFFERS ? error_set(p->err, ERROR_UNSUPPORTED,
+                                            "a plan of %d buffers, at most %d", n, GENERATE_BUFFERS)
+                                : 0;
+}
+
 /* Writes the plan and the source. */
 static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
 {
@@ -722,7 +732,7 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
     product_buffers(&p->text);
     if (!rc && (p->plan.full || p->source.full))
         rc = error_set(p->err, ERROR_UNSUPPORTED, "a source of more than %d bytes", SOURCE_MAX);
-    return rc;
+    return rc ? rc : check_buffers(p);
 }
 
 static void close_plan(Plan *p)

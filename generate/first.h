@@ -9,6 +9,8 @@
 #include "generate/plain.h"
 #include "tasks/task.h"
 
+enum { GENERATE_BUFFERS = 256 }; /* of a plan at most, as eval/candidate/plan.h has it */
+
 typedef struct {
     char *source;           /* the candidate, which the caller frees */
     int n_kernels, n_lines; /* kernels of its own, and op lines */

@@ -5,6 +5,23 @@ template <typename T, int V> struct alignas(sizeof(T) * V) Pack {
     T v[V];
 };
 
+//@ store
+// Stores a vector of half types by one instruction: elements that were assigned behind branches, and words
+// that the compiler does not join, would be stored one by one. No kernel reads what it stores.
+template <typename T, int V>
+__device__ __forceinline__ void store_words(T *to, const Pack<T, V> &from)
+{
+    unsigned w[4] = {};
+    memcpy(w, &from, sizeof from);
+    if (sizeof from == 16)
+        asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]),
+                     "r"(w[2]), "r"(w[3]));
+    else if (sizeof from == 8)
+        asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(w[0]), "r"(w[1]));
+    else
+        *(Pack<T, V> *)to = from;
+}
+
 //@ gelu
 // GELU for a result of a half type: max(x, 0) - |x| phi(-|x|), phi(-a) as exp(-a * a / 2) times a polynomial
 // of 1 / (1 + 0.38 a) that was fitted from 0 to 16 (2026-11-30). It errs by less than 5e-5 of phi, a tenth of

@@ -16,8 +16,9 @@
 
 EMBED(generate_helpers, "generate/helpers.cu")
 
-static const char *const help_name[] = {"pack",     "over",    "fold",  "fold_columns", "peak",
-                                        "exchange", "moments", "order", "scan",         "gelu"};
+static const char *const help_name[] = {"pack",         "store", "over",     "fold",
+                                        "fold_columns", "peak",  "exchange", "moments",
+                                        "order",        "scan",  "gelu"};
 
 const char *writer_size(Writer *w, Size s)
 {
@@ -197,16 +198,29 @@ void writer_stores(Writer *w, const char *indent)
     }
 }
 
+/* Opens a block in which an axis has the place of the vector's first element, inside of what it is over. */
+static void put_shifted(Writer *w, int axis, const char *indent)
+{
+    const int place = w->k->bound[axis];
+    buffer_printf(&w->body, "%s{ const %s %s = min((unsigned)", indent, writer_type(w, place),
+                  w->k->axes.name[axis]);
+    writer_index(w, &w->k->step[place].at);
+    buffer_printf(&w->body, ", (unsigned)%s - (unsigned)V);\n",
+                  writer_size(w, w->k->axes.size[axis]));
+}
+
 /* Reads the pack of a load into `to`. */
 void writer_fetch(Writer *w, int step, const char *to, const char *indent)
 {
     const char *tensor = kernel_tensor(w->k, w->k->step[step].node, 0);
+    const int shifted = w->vec > 1 ? writer_shifted(w, step) : -1;
     writer_help(w, HELP_PACK);
+    if (shifted >= 0) put_shifted(w, shifted, indent);
     if (writer_is_vector(w, step)) {
         buffer_printf(&w->body, "%s%s = *(const Pack<%s, V> *)(%s + ", indent, to,
                       writer_ctype(w, step), tensor);
         writer_index(w, &w->k->step[step].at);
-        buffer_puts(&w->body, ");\n");
+        buffer_printf(&w->body, ");%s\n", shifted >= 0 ? " }" : "");
     } else {
         buffer_printf(&w->body, "%s%s.v[0] = %s[", indent, to, tensor);
         writer_index(w, &w->k->step[step].at);
@@ -228,11 +242,18 @@ void writer_vector_stores(Writer *w, const char *indent)
 {
     for (int r = 0; r < w->k->n_roots; r++) {
         if (!in_columns(w, w->k->root[r].step) || !writer_root_is_vector(w, r)) continue;
-        buffer_printf(&w->body, "%s*(Pack<%s, V> *)(%s + ", indent,
-                      dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype),
-                      kernel_tensor(w->k, w->k->root[r].node, 1));
+        const Dtype dtype = w->k->nodes->node[w->k->root[r].node].dtype;
+        const char *tensor = kernel_tensor(w->k, w->k->root[r].node, 1);
+        /* Elsewhere the compiler joins elements, and its order of stores is a little faster. */
+        const int words = dtype_size(dtype) == 2 && w->k->n_conditions > 1 && !w->k->nodes->plain;
+        if (words) {
+            writer_help(w, HELP_STORE);
+            buffer_printf(&w->body, "%sstore_words(%s + ", indent, tensor);
+        } else {
+            buffer_printf(&w->body, "%s*(Pack<%s, V> *)(%s + ", indent, dtype_ctype(dtype), tensor);
+        }
         writer_index(w, &w->k->root[r].at);
-        buffer_printf(&w->body, ") = y%d;\n", r);
+        buffer_printf(&w->body, words ? ", y%d);\n" : ") = y%d;\n", r);
     }
 }
 
@@ -591,27 +612,45 @@ static int is_whole(const Writer *w, Size s)
            (!size_text(w->k->nodes->sizes, s, text, &unused) && !strpbrk(text, "+-/"));
 }
 
+/* Sizes that have to be whole numbers of vectors. */
+typedef struct {
+    Size seen[INDEX_AXES * 2];
+    int n;
+    Buffer *to;
+} Wholes;
+
+static void add_whole(Writer *w, Wholes *g, Size s)
+{
+    int known = is_whole(w, s);
+    for (int o = 0; o < g->n && !known; o++) known = size_divides(g->seen[o], s);
+    if (known || g->n == INDEX_AXES * 2) return;
+    g->seen[g->n++] = s;
+    buffer_printf(g->to, "%s%s", g->to->len ? " | " : "", writer_size(w, s));
+}
+
+/* Those of a place that moves along an axis. */
+static void add_wholes(Writer *w, Wholes *g, const Index *at, int along)
+{
+    for (int a = 0; a < w->k->axes.n; a++)
+        if (a != along) add_whole(w, g, at->by[a]);
+    add_whole(w, g, at->plus);
+}
+
 /* What must be whole numbers of vectors: "cols" or "cols | n1". "": everything is. */
 static void put_guard(Writer *w, Buffer *to)
 {
-    Size seen[INDEX_AXES * 2];
-    int n = 0;
-    for (int i = -1; i < w->k->n + w->k->n_roots; i++) {
-        const Index *at = i < 0         ? NULL
-                          : i < w->k->n ? &w->k->step[i].at
-                                        : &w->k->root[i - w->k->n].at;
-        if (i >= 0 &&
-            !(i < w->k->n ? writer_is_vector(w, i) : writer_root_is_vector(w, i - w->k->n)))
-            continue;
-        for (int a = 0; a <= w->k->axes.n; a++) {
-            Size s = i < 0 ? w->k->axes.size[w->last] : a < w->k->axes.n ? at->by[a] : at->plus;
-            int known = is_whole(w, s) || (i >= 0 && a == w->last);
-            for (int o = 0; o < n && !known; o++) known = size_divides(seen[o], s);
-            if (known || n == INDEX_AXES * 2) continue;
-            seen[n++] = s;
-            buffer_printf(to, "%s%s", to->len ? " | " : "", writer_size(w, s));
-        }
+    Wholes g = {.to = to};
+    add_whole(w, &g, w->k->axes.size[w->last]);
+    for (int i = 0; i < w->k->n; i++) {
+        const int shifted = writer_shifted(w, i);
+        if (!writer_is_vector(w, i)) continue;
+        add_wholes(w, &g, &w->k->step[i].at, shifted >= 0 ? shifted : w->last);
+        if (shifted < 0) continue;
+        add_whole(w, &g, w->k->axes.size[shifted]);
+        add_wholes(w, &g, &w->k->step[w->k->bound[shifted]].at, w->last);
     }
+    for (int r = 0; r < w->k->n_roots; r++)
+        if (writer_root_is_vector(w, r)) add_wholes(w, &g, &w->k->root[r].at, w->last);
 }
 
 static int put_launch(Writer *w, Error *err)

@@ -36,27 +36,48 @@ Size writer_product(const Writer *w, unsigned mask)
     return n;
 }
 
-static int whole_vectors(const Writer *w, const Index *at, int vec)
+/* 1: at the timed sizes elements that are neighbours along an axis are whole vectors of memory. */
+static int whole_vectors(const Writer *w, const Index *at, int along)
 {
-    const Size by = size_number(vec);
-    if (w->last < 0 || (at->through >> w->last & 1) || !size_is(at->by[w->last], 1)) return 0;
+    const Size by = size_number(w->vec);
+    if (along < 0 || (at->through >> along & 1) || !size_is(at->by[along], 1)) return 0;
     if (at->text[0] || (size_constant(at->plus) && !size_divides(by, at->plus))) return 0;
     for (int i = 0; i < w->k->axes.n; i++)
-        if (i != w->last && !size_is(at->by[i], 0) && at->by[i].at[0] % vec) return 0;
-    return at->plus.at[0] % vec == 0;
+        if (i != along && !size_is(at->by[i], 0) && at->by[i].at[0] % w->vec) return 0;
+    return at->plus.at[0] % w->vec == 0;
 }
 
 static int is_late(const Writer *w, int step);
 
+int writer_shifted(const Writer *w, int step)
+{
+    const Kernel *k = w->k;
+    const Index *at = &k->step[step].at;
+    int found = -1;
+    if (k->nodes->plain || w->last < 0 || !is_load(w, step) || !size_is(at->by[w->last], 0))
+        return -1;
+    for (int i = 0; i < k->axes.n; i++) {
+        if (size_is(at->by[i], 0) || k->bound[i] < 0) continue;
+        if (found >= 0) return -1;
+        found = i;
+    }
+    if (found < 0 || !whole_vectors(w, at, found) || k->axes.size[found].at[0] % w->vec) return -1;
+    const Step *place = &k->step[k->bound[found]];
+    for (int i = 0; i < k->axes.n; i++)
+        if (k->bound[i] >= 0 && index_axes(&place->at) >> i & 1) return -1;
+    return place->place && whole_vectors(w, &place->at, w->last) ? found : -1;
+}
+
 int writer_is_vector(const Writer *w, int step)
 {
-    return w->vec > 1 && is_load(w, step) && !is_late(w, step) &&
-           whole_vectors(w, &w->k->step[step].at, w->vec);
+    if (w->vec < 2 || !is_load(w, step)) return 0;
+    return writer_shifted(w, step) >= 0 ||
+           (!is_late(w, step) && whole_vectors(w, &w->k->step[step].at, w->last));
 }
 
 int writer_root_is_vector(const Writer *w, int r)
 {
-    return w->vec > 1 && whole_vectors(w, &w->k->root[r].at, w->vec);
+    return w->vec > 1 && whole_vectors(w, &w->k->root[r].at, w->last);
 }
 
 /* Of the elements that columns read and write: in how many bytes an axis walks in steps of 1. */
@@ -163,6 +184,9 @@ static void choose_vector(Writer *w)
 
 int writer_is_packed(const Writer *w, int step)
 {
+    if (w->vec > 1 && in_columns(w, step) && !(w->moved && w->moved[step]) &&
+        writer_shifted(w, step) >= 0)
+        return 1;
     return is_load(w, step) && in_columns(w, step) && !is_late(w, step) &&
            !w->k->step[step].inside && !(w->moved && w->moved[step]) &&
            (w->k->nodes->plain ? writer_is_vector(w, step)

@@ -508,8 +508,8 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     Index place = *at, to, part;
     Size n_rows = node_count(&f), all = node_count(&k->nodes->node[f.arg[0]]);
     if (f.parts) n_rows = size_over(n_rows, size_number(f.parts));
-    const int some = is_selection(k, &f, rows);
-    if (*at->text || k->inside || is_bound(k, at) || (k->has_folds && rows != k->rows) ||
+    const int some = is_selection(k, &f, rows), outer = k->inside;
+    if (*at->text || is_bound(k, at) || (k->has_folds && rows != k->rows) ||
         (!some && !size_same(product(&k->axes, rows), node_count(&f))))
         return is_root(k, node) ? error_set(err, ERROR_UNSUPPORTED, "folds of different rows")
                                 : want(k, node);
@@ -530,6 +530,7 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     if (f.parts && index_divide(&k->scope, at, size_number(f.parts), &place, &part, err))
         return -1; /* the last axis of the place is the part */
     if (fold_place(k, &f, &place, &to, &over, err)) return -1;
+    k->inside = 0; /* a row is there whatever an element is chosen for */
     int body = trace(k, f.arg[0], &to, err);
     if (body < 0) return -1;
     if (k->step[body].scanned) return want(k, without_views(k->nodes, f.arg[0]));
@@ -537,6 +538,7 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     s.arg[0] = body;
     s.level = k->step[body].level + 1;
     s.over = over;
+    k->inside = outer;
     return add_step(k, &s, err);
 }
 

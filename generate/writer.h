@@ -66,6 +66,7 @@ static inline int in_columns(const Writer *w, int step)
 
 typedef enum {
     HELP_PACK,
+    HELP_STORE,
     HELP_OVER,
     HELP_FOLD,
     HELP_FOLD_COLUMNS,
@@ -122,6 +123,10 @@ void writer_stores(Writer *w, const char *indent);
 void writer_vector_stores(Writer *w, const char *indent);
 
 Size writer_product(const Writer *w, unsigned axes);
+/* The axis, of a place that moves along with the last axis, along which a load reads whole vectors: as a cat
+ * or a pad of halves of a row does. A vector lies inside or outside as a whole, so that its place can be
+ * clamped like that of one element. -1: none. */
+int writer_shifted(const Writer *w, int step);
 /* Vectors in which a load, or a result, is read or written. */
 int writer_is_vector(const Writer *w, int step);
 int writer_root_is_vector(const Writer *w, int root);

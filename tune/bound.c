@@ -8,6 +8,10 @@
 
 #include "eval/candidate/plan_ops.h"
 #include "eval/sim/library/library_time.h"
+#include "generate/first.h"
+
+_Static_assert((int)GENERATE_BUFFERS == PLAN_MAX_BUFFERS,
+               "the generator writes plans that can be read");
 
 /* A search is of no use below this speedup. unknown: how much longer than by their bytes the plain kernels of
  * eager PyTorch may take. */

@@ -10,12 +10,12 @@ __device__ void small_row(const float *r, float *w, int cols)
 {
     int lane = threadIdx.x % 32;
     float4 v[4];
-    float m = -1e30f, s = 0;
+    float m = -3.4028235e38f, s = 0;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         int c = (lane + i * 32) * 4;
         if (c < cols && cols % 4 == 0) v[i] = *(const float4 *)(r + c);
-        else v[i] = make_float4(c < cols ? r[c] : -1e30f, c + 1 < cols ? r[c + 1] : -1e30f, c + 2 < cols ? r[c + 2] : -1e30f, c + 3 < cols ? r[c + 3] : -1e30f);
+        else v[i] = make_float4(c < cols ? r[c] : -3.4028235e38f, c + 1 < cols ? r[c + 1] : -3.4028235e38f, c + 2 < cols ? r[c + 2] : -3.4028235e38f, c + 3 < cols ? r[c + 3] : -3.4028235e38f);
         m = fmaxf(m, fmaxf(fmaxf(v[i].x, v[i].y), fmaxf(v[i].z, v[i].w)));
     }
     for (int o = 16; o; o /= 2) m = fmaxf(m, __shfl_xor_sync(~0u, m, o));
@@ -42,7 +42,7 @@ __device__ void small_row(const float *r, float *w, int cols)
 __device__ void long_row(const float *r, float *w, int cols)
 {
     __shared__ float ms[8], ss[8];
-    float m = -1e30f, s = 0;
+    float m = -3.4028235e38f, s = 0;
     for (int j = threadIdx.x; j < cols; j += 256) merge(m, s, r[j], 1);
     for (int o = 16; o; o /= 2) { float m2 = __shfl_xor_sync(~0u, m, o), s2 = __shfl_xor_sync(~0u, s, o); merge(m, s, m2, s2); }
     if (threadIdx.x % 32 == 0) ms[threadIdx.x / 32] = m, ss[threadIdx.x / 32] = s;

@@ -83,7 +83,14 @@ done <<'END'
 5 //@ schedule part_14_parts join=yes
 9 //@ schedule part_14_parts join=no; //@ schedule sum_2 join=no; //@ schedule sub_1 join=no
 END
+"$BUILD/bin/quern-kernel" --task qknorm >rotary.cu && [ "$(grep -c '^//@ launch' rotary.cu)" = 2 ] &&
+  [ "$(grep -c 'unsigned)V);' rotary.cu)" -ge 4 ] &&
+  "$BUILD/bin/quern-eval" --task qknorm --device sim:h100 rotary.cu >out 2>&1
+ok $? "norms of rows whose halves change places, by vectors: $(sed -n 's/^ *score *//p' out)"
 unset QUERN_TASKS
+"$BUILD/bin/quern-kernel" --task kernelbench/level3/k3_34_vanillarnnhidden >many.cu &&
+  head -n 1 many.cu | grep -q 'a plan of .* buffers, at most 256'
+ok $? "a plan of too many buffers is one of op lines"
 lines() { sed -n '/^\/\/@ schedule/p' "$1"; }
 has_all() { # SOURCE SCHEDULE: each gene of the schedule is in the source's lines
   local word
