@@ -11,6 +11,12 @@ enum { COST_WHOLE = 64 };
  * assembler computes it itself. The caller frees the array. */
 uint8_t *folded_find(const PtxFunction *p);
 
+/* rolled.c: of each instruction 1 where it is in a loop that is not to be unrolled. The caller frees the
+ * array. */
+uint8_t *rolled_find(const PtxFunction *p);
+/* The instruction that a branch goes to; -1: it is not known. */
+int branch_target(const PtxFunction *p, const PtxInst *in);
+
 /* unrolled.c: lowers the costs of instructions in loops that the assembler unrolls. */
 void unrolled_find(const PtxFunction *p, uint8_t *cost);
 

@@ -4,7 +4,8 @@
  *
  * A register is constant when each of its definitions reads constants only. That includes the
  * counter of a loop, which is defined by a constant and by itself. A counter that is compared with
- * a large constant belongs to a loop that stays.
+ * a large constant belongs to a loop that stays, and so does what is defined in a loop that is not to be
+ * unrolled and elsewhere, too.
  *
  * A product of 64 bits that is only added, as an index to a pointer, is one instruction with the
  * addition, and costs nothing. */
@@ -121,11 +122,30 @@ static void fold_products(const PtxFunction *p, uint8_t *cost)
     free(added);
 }
 
+/* What a loop that stays changes from trip to trip has several definitions. */
+static void vary_carried(Folding *f)
+{
+    uint8_t *rolled = rolled_find(f->p), *set[REG_CLASSES];
+    for (int k = 0; k < REG_CLASSES; k++) set[k] = memory_alloc((size_t)f->p->n_regs[k] + 1);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < f->p->n_insts; i++) {
+            const PtxInst *in = &f->p->insts[i];
+            if (in->bad || !ptx_has_dest(in) || !in->n_operands) continue;
+            const PtxOperand *o = &in->operands[0];
+            if (o->kind != OPND_REG || o->cls >= REG_CLASSES) continue;
+            if (!pass && set[o->cls][o->reg] < 2) set[o->cls][o->reg]++;
+            if (pass && rolled[i] && set[o->cls][o->reg] > 1) vary(f, o);
+        }
+    for (int k = 0; k < REG_CLASSES; k++) free(set[k]);
+    free(rolled);
+}
+
 uint8_t *folded_find(const PtxFunction *p)
 {
     Folding f = {.p = p, .changed = 1};
     uint8_t *cost = memory_alloc((size_t)p->n_insts + 1);
     for (int k = 0; k < REG_CLASSES; k++) f.varies[k] = memory_alloc((size_t)p->n_regs[k] + 1);
+    vary_carried(&f);
     while (f.changed) {
         f.changed = 0;
         for (int i = 0; i < p->n_insts; i++) visit(&f, &p->insts[i]);

@@ -4,7 +4,8 @@
  *
  * The trips are walked with a number for the value of each register. Equal numbers are equal
  * values: an operation on equal numbers has the number of the first such operation. A loop with a
- * branch that the constants do not decide, a call, or a loop inside is left as it is. */
+ * branch that the constants do not decide, a call, or a loop inside is left as it is, and so is one that is
+ * not to be unrolled. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -244,14 +245,6 @@ static int execute(Walk *w, const PtxInst *in)
     return !done && is_new(w, result.id);
 }
 
-/* The instruction that a branch goes to; -1: it is not known. */
-static int target_of(const PtxFunction *p, const PtxInst *in)
-{
-    if (in->n_operands != 1 || in->operands[0].kind != OPND_NAME) return -1;
-    int label = ptx_find_label(p, in->operands[0].name, in->scope);
-    return label < 0 ? -1 : p->labels[label].inst;
-}
-
 static int ends_path(const PtxInst *in)
 {
     return in->guard < 0 && (!strcmp(in->op, "bra") || !strcmp(in->op, "ret") ||
@@ -328,15 +321,16 @@ void unrolled_find(const PtxFunction *p, uint8_t *cost)
 {
     Walk w = {.p = p};
     int loops = 0, inner = -1; /* inner: the last start of a loop that has ended */
+    uint8_t *rolled = rolled_find(p);
     w.target = memory_array((size_t)p->n_insts + 1, sizeof *w.target);
     for (int i = 0; i < p->n_insts; i++)
-        w.target[i] = strcmp(p->insts[i].op, "bra") ? -1 : target_of(p, &p->insts[i]);
+        w.target[i] = strcmp(p->insts[i].op, "bra") ? -1 : branch_target(p, &p->insts[i]);
     for (int i = 0; i < p->n_insts && loops < MAX_LOOPS; i++) {
         int to = w.target[i];
         if (to < 0 || to > i) continue;
         int is_inner = inner < to;
         inner = to > inner ? to : inner;
-        if (!is_inner || i - to >= MAX_STEPS / 2) continue;
+        if (!is_inner || rolled[i] || i - to >= MAX_STEPS / 2) continue;
         if (!loops++) {
             for (int k = 0; k < REG_CLASSES; k++)
                 w.regs[k] = memory_array((size_t)p->n_regs[k] + 1, sizeof(Number));
@@ -349,6 +343,7 @@ void unrolled_find(const PtxFunction *p, uint8_t *cost)
     }
     for (int k = 0; k < REG_CLASSES; k++) free(w.regs[k]);
     free(w.target);
+    free(rolled);
     free(w.seen);
     free(w.runs);
     free(w.fresh);

@@ -35,7 +35,10 @@ typedef struct {
     WaitLevel stored;            /* of all stores of the block so far */
     WaitLevel order;             /* of what the block's next load comes after */
     WaitLevel kept;              /* of what the group has stored in shared or local memory */
-    int grouped;                 /* the function awaits asynchronous copies by groups */
+    WaitLevel params;            /* of what the group has passed to functions */
+    WaitLevel control;           /* of the branch that skips the block, up to the block `joined` */
+    int joined;
+    int grouped; /* the function awaits asynchronous copies by groups alone */
 } CostWalk;
 
 static int has_mod(const PtxInst *in, const char *mod)
@@ -43,6 +46,12 @@ static int has_mod(const PtxInst *in, const char *mod)
     for (int i = 0; i < in->n_mods; i++)
         if (!strcmp(in->mods[i], mod)) return 1;
     return 0;
+}
+
+/* An mbarrier awaits the copies of the thread so far. */
+static int arrives_by_copies(const PtxInst *in)
+{
+    return !strcmp(in->op, "cp") && has_mod(in, "async") && has_mod(in, "mbarrier");
 }
 
 static int awaits_groups(const PtxInst *in)
@@ -127,6 +136,15 @@ static uint32_t host_cost(const PtxInst *in)
     return has_mod(in, "f16") || has_mod(in, "bf16") ? fma ? 160 : 40 : 0;
 }
 
+/* What a short branch skips waits for its condition, as far as it is known. */
+static void note_branch(CostWalk *c, const Decoder *d)
+{
+    const int target = d->blocks[c->block].target;
+    if (target <= c->block) return;
+    raise_level(&c->control, c->need);
+    if (target > c->joined) c->joined = target;
+}
+
 static void walk_inst(CostWalk *c, const Decoder *d, int i)
 {
     const PtxInst *in = &d->p->insts[i];
@@ -138,7 +156,9 @@ static void walk_inst(CostWalk *c, const Decoder *d, int i)
     c->start = 0;
     cost->host += host_cost(in);
     c->need = (WaitLevel){0};
+    raise_level(&c->need, c->control);
     if (in->guard >= 0) visit_sources(c, &guard);
+    if (in->guard >= 0 && !strcmp(in->op, "bra")) note_branch(c, d);
     for (int k = dest && strcmp(in->op, "wgmma"); k < in->n_operands; k++) /* that adds to it */
         visit_sources(c, &in->operands[k]);
     uint32_t done = c->start + d->latency[i];
@@ -146,6 +166,8 @@ static void walk_inst(CostWalk *c, const Decoder *d, int i)
     cost->chain += fence_cycles(in);
     WaitLevel level = c->need;
     if (inst_class == INST_SHARED_LOAD || local) raise_level(&level, c->kept);
+    if (has_mod(in, "param") && dest) raise_level(&level, c->params);
+    if (has_mod(in, "param") && !dest) raise_level(&c->params, level);
     if ((far || local) && !has_mod(in, "nc")) raise_level(&level, c->order);
     level.global += (uint32_t)far;
     level.local += (uint32_t)local;
@@ -208,8 +230,10 @@ static void begin_cost_block(const Decoder *d, CostWalk *c, int block)
 {
     if (!block || !continues_group(d, c, block)) {
         c->group = block;
-        c->stored = c->order = c->kept = c->counted = (WaitLevel){0};
+        c->stored = c->order = c->kept = c->counted = c->params = (WaitLevel){0};
+        c->joined = block;
     }
+    if (block >= c->joined) c->control = (WaitLevel){0};
     c->block = block;
 }
 
@@ -227,6 +251,7 @@ void costs_find(Decoder *d)
 {
     CostWalk c = {.block = -1};
     for (int i = 0; i < d->p->n_insts; i++) c.grouped |= awaits_groups(&d->p->insts[i]);
+    for (int i = 0; i < d->p->n_insts; i++) c.grouped &= !arrives_by_copies(&d->p->insts[i]);
     for (int k = 0; k < REG_CLASSES; k++) {
         c.regs[k] = memory_array((size_t)d->p->n_regs[k] + 1, sizeof(RegState));
         for (uint32_t i = 0; i <= d->p->n_regs[k]; i++)

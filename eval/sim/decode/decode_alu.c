@@ -168,7 +168,7 @@ static int int_op(Decoder *d, const char *op, const ValueType *t, int n)
         return decode_refuse(d, "a type that it does not exist for");
     d->inst_class = product ? INST_INT_MUL : is_sum(d, op) ? INST_INT_ADD : INST_INT;
     if (!strcmp(op, "div") || !strcmp(op, "rem"))
-        d->expansion = is_constant(d, 2) ? 4 : t->bits == 64 ? 120 : 24;
+        d->expansion = t->bits == 64 ? 120 : is_constant(d, 2) ? 4 : 24;
     else if (product)
         d->repeats = t->bits == 64 ? part[1] == 'h' ? 13 : 3 : *part == '.' && part[1] != 'l';
     else if (t->bits == 64)

@@ -270,7 +270,7 @@ static void count_schedulers(Exec *x)
     for (int i = 0; i < x->cta.n_warps; i++) each[i % SCHEDULERS] += x->warps[i].insts;
     for (int i = 0; i < SCHEDULERS; i++) sum += each[i], raise_to(&most, each[i]);
     x->counts.scheduled_insts += sum;
-    x->counts.busiest_insts += x->cta.n_warps % SCHEDULERS ? sum : SCHEDULERS * most;
+    x->counts.busiest_insts += SCHEDULERS * most;
 }
 
 /* Adds the block's counters. Returns its warp-instructions. */

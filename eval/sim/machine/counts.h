@@ -131,7 +131,7 @@ typedef struct {
     uint64_t block_global_waits, block_local_waits, block_chain_cycles, block_insts;
     uint64_t block_barriers, block_barriers_max;
     /* Warp i runs on scheduler i % 4. Sums over the blocks of the instructions of all warps, and four times
-     * those of the scheduler with the most; a block whose warps are no multiple of 4 counts as even. */
+     * those of the scheduler with the most. */
     uint64_t scheduled_insts, busiest_insts;
     /* Warps run one after another here and together on a GPU, where a warp waits as long for a
      * sector that another warp of the block is loading. So these are the waits of the leader, the

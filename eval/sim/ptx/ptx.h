@@ -170,6 +170,7 @@ typedef struct {
     int ptx_line;
     int scope;                                 /* the braces around it, an index of scopes */
     int bad;                                   /* it could not be parsed */
+    int rolled;                                /* .pragma "nounroll" stands before it */
     uint32_t file, inlined_file, inlined_line; /* from the .loc before it */
 } PtxInst;
 

@@ -210,6 +210,8 @@ static int parse_instruction(PtxParser *p)
     const char *start = p->lex.tok.start;
     in->ptx_line = p->lex.tok.line;
     in->scope = p->scope;
+    in->rolled = p->rolled;
+    p->rolled = 0;
     in->file = p->file;
     in->line = (int)p->line;
     in->inlined_file = p->inlined_file;
@@ -343,7 +345,12 @@ static int parse_directive(PtxParser *p)
     for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
         if (ptx_lex_accept(&p->lex, spaces[i].name))
             return ptx_parse_variable(p, spaces[i].space, &v);
-    if (ptx_lex_is(&p->lex, ".pragma")) return ptx_skip_past(p, ";");
+    if (ptx_lex_accept(&p->lex, ".pragma")) {
+        static const char nounroll[] = "\"nounroll\"";
+        p->rolled |= p->lex.tok.kind == TOK_TEXT && p->lex.tok.len == sizeof nounroll - 1 &&
+                     !memcmp(p->lex.tok.start, nounroll, sizeof nounroll - 1);
+        return ptx_skip_past(p, ";");
+    }
     return ptx_fail(p, "a directive of a function's body");
 }
 
@@ -377,6 +384,7 @@ int ptx_parse_body(PtxParser *p)
     const PtxSymbol *marks[PTX_MAX_DEPTH];
     int depth = 0;
     p->scope = -1;
+    p->rolled = 0;
     p->file = p->line = p->inlined_file = p->inlined_line = 0;
     do {
         if (ptx_lex_is(&p->lex, "{")) {

@@ -34,6 +34,7 @@ typedef struct {
     int n_insts_total, n_vars;
     int cap_functions, cap_insts, cap_labels, cap_targets, cap_scopes;
     int scope;                                       /* of the braces that are open */
+    int rolled;                                      /* .pragma "nounroll" was the last directive */
     uint32_t file, line, inlined_file, inlined_line; /* of the last .loc */
 } PtxParser;
 

@@ -35,10 +35,13 @@ static int sum_lanes(const Profile *p)
 
 /* How much longer the scheduler with the most work takes than if all had as much. Warps of other resident
  * blocks fill a part of what one leaves idle: half of the warps on two schedulers take 0.71 of the time of
- * all, and a quarter on one 0.49 (an H200, 2026-11-29). */
+ * all, and a quarter on one 0.49 (an H200, 2026-11-29). Blocks whose warps are no multiple of four begin on
+ * another scheduler each, so that four of them are even. */
 static double unevenness(const SimCounts *c, double resident)
 {
+    const uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2];
     if (!c->scheduled_insts) return 1;
+    if ((threads + WARP - 1) / WARP % SCHEDULERS && resident >= SCHEDULERS) return 1;
     double uneven = (double)c->busiest_insts / (double)c->scheduled_insts;
     return resident > 1 ? sqrt(uneven) : uneven;
 }
