@@ -44,13 +44,13 @@ END
 }
 count() { # RESULT
     cat <<END
-//@ launch k<<<cols, 64>>>(x, y, rows)
+//@ launch k<<<cols, 512>>>(x, y, rows)
 extern "C" __global__ void k(const long long *x, int *y, int rows)
 {
     __shared__ int s;
     if (threadIdx.x == 0) s = 0;
     __syncthreads();
-    for (int r = threadIdx.x; r < rows; r += 64)
+    for (int r = threadIdx.x; r < rows; r += 512)
         if (x[r] == blockIdx.x) atomicAdd(&s, 1);
     __syncthreads();
     if (threadIdx.x == 0) y[blockIdx.x] = $1;
