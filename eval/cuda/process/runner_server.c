@@ -106,7 +106,7 @@ static void count(Server *s, const LaunchList *l, CudaAnswer *a)
     a->u.counters.n = n;
 }
 
-/* Another candidate comes: all device memory of the process that is no buffer and no code begins anew. */
+/* Prepares the process for another candidate: resets all of its device memory but buffers and code. */
 static void reset(Server *s, CudaAnswer *a)
 {
     CuResult r = stopwatch_reset(&s->stopwatch);
