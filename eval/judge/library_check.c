@@ -2,20 +2,51 @@
  * is wrong shows by itself. */
 #include "eval/judge/library_check.h"
 
+#include <stdlib.h>
+
 #include "base/log.h"
+#include "base/memory.h"
 #include "eval/judge/baseline.h"
+#include "eval/judge/paired_interval.h"
 
-enum { RUNS = 4 }; /* at most; a library prepares itself in the first */
-static const double longer = 1.03, longer_us = 5; /* than in the baseline's own process */
+enum { RUNS = 4 }; /* at most */
+/* Than in the baseline's own process: one run is as fast. A context adds PAIRED_CONTEXT_US a launch, and the
+ * events of one run err by a microsecond. */
+static const double longer = 1.03, longer_us = 1;
 
-/* The baseline's plan as if it were a candidate's: all buffers are those of the baseline's run. */
-static int open_there(Judgement *j, const Run *baseline, Loaded *l, Run *r, Fault *f)
+struct LibraryCheck {
+    Loaded loaded;
+    Run run;
+};
+
+/* The baseline's plan under a baseline's bounds, beside the candidate: all buffers are those of the
+ * baseline's run. */
+static int open_there(Judgement *j, const Run *baseline, LibraryCheck *c, Fault *f)
 {
-    loaded_init(l, &j->evaluator->machine, j->task, 0);
-    int rc = loaded_compile(l, &j->baseline->own.candidate, f);
-    if (!rc) rc = run_open(r, l, baseline->test, baseline, f);
-    r->rotation = baseline->rotation;
-    return rc;
+    loaded_init(&c->loaded, &j->evaluator->machine, j->task, 1);
+    c->loaded.beside = 1;
+    int rc = loaded_compile(&c->loaded, &j->baseline->own.candidate, f);
+    return rc ? rc : run_open(&c->run, &c->loaded, baseline->test, baseline, f);
+}
+
+static int fails(Judgement *j, const Fault *f)
+{
+    return error_set(
+        &j->fault.error, ERROR_DEVICE,
+        "the baseline is slow or fails beside libraries that other candidates have used: %.300s "
+        "%.300s",
+        f->message, f->error.text);
+}
+
+int library_check_open(Judgement *j, const Run *baseline, LibraryCheck **out)
+{
+    Fault f = {0};
+    if (!j->shared || !j->baseline->own.candidate.plan.n_ops) return 0;
+    LibraryCheck *c = *out = memory_alloc(sizeof *c);
+    int rc = open_there(j, baseline, c, &f);
+    const Loaded *l = &c->loaded;
+    if (!rc) rc = l->ops->run(l->device, c->run.launches, c->run.n_launches, &f);
+    return rc ? fails(j, &f) : 0;
 }
 
 /* 1: the baseline takes no longer there in one of its runs. */
@@ -35,20 +66,20 @@ static int is_as_fast(Judgement *j, Run *r, double most_us, Fault *f)
     return 0;
 }
 
-int library_check(Judgement *j, const Run *baseline, double us)
+int library_check(Judgement *j, LibraryCheck *c, const Run *baseline, double us)
 {
     Fault f = {0};
-    Loaded l;
-    Run r = {0};
-    if (!j->baseline->own.candidate.plan.n_ops) return 0;
-    int rc = open_there(j, baseline, &l, &r, &f),
-        ok = !rc && is_as_fast(j, &r, longer * us + longer_us, &f);
-    run_close(&r);
-    loaded_close(&l);
-    if (ok) return 0;
-    return error_set(
-        &j->fault.error, ERROR_DEVICE,
-        "the baseline is slow or fails beside libraries that other candidates have used: %.300s "
-        "%.300s",
-        f.message, f.error.text);
+    if (!c) return 0;
+    c->run.test = baseline->test;
+    c->run.rotation = baseline->rotation;
+    double most_us = longer * us + longer_us + PAIRED_CONTEXT_US * c->run.n_launches;
+    return is_as_fast(j, &c->run, most_us, &f) ? 0 : fails(j, &f);
+}
+
+void library_check_close(LibraryCheck *c)
+{
+    if (!c) return;
+    run_close(&c->run);
+    loaded_close(&c->loaded);
+    free(c);
 }

@@ -4,9 +4,16 @@
 
 #include "eval/judge/judgement.h"
 
-/* Run the baseline in the candidate's process of libraries, with the tensors and buffers of its own open run.
- * The timing lock is held. Returns 0; or -1 where it is wrong there, or takes longer than `us`, its time in
- * its own process: the candidate is judged again in a process of its own then. */
-int library_check(Judgement *j, const Run *baseline, double us);
+typedef struct LibraryCheck LibraryCheck;
+
+/* Where others have used the candidate's process of libraries: load the baseline there, with the tensors
+ * and buffers of its own open run, and run it once, since a library prepares itself in its first run. *out
+ * is to be closed in every case, before that run is; NULL: nothing is to be checked. Functions return 0;
+ * or -1 where the baseline fails there: the candidate is judged again in a process of its own then. */
+int library_check_open(Judgement *j, const Run *baseline, LibraryCheck **out);
+/* The same run on its contents: it is right, and takes no longer than `us`, its time in its own process. The
+ * timing lock is held. */
+int library_check(Judgement *j, LibraryCheck *c, const Run *baseline, double us);
+void library_check_close(LibraryCheck *c);
 
 #endif

@@ -66,7 +66,7 @@ void loaded_init(Loaded *l, const Machine *m, Task *t, int trusted)
 int loaded_open(Loaded *l, const Plan *plan, CompileResult *code, Fault *f)
 {
     l->plan = plan;
-    l->home = l->trusted ? HOME_TRUSTED : plan->n_ops ? HOME_LIBRARY : HOME_CANDIDATE;
+    l->home = l->trusted && !l->beside ? HOME_TRUSTED : plan->n_ops ? HOME_LIBRARY : HOME_CANDIDATE;
     l->kernels = memory_array((size_t)plan->n_kernels + 1, sizeof *l->kernels);
     l->code = *code;
     memset(code, 0, sizeof *code);

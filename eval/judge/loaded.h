@@ -44,6 +44,7 @@ typedef struct {
     Compiler *compiler;
     Task *task;
     int trusted; /* the harness's own code: it runs in the trusted context of a GPU */
+    int beside;  /* it runs in the process of libraries, where candidates with op lines run */
     const Plan *plan;
     DeviceHome home; /* HOME_LIBRARY: a candidate with op lines, whose routes call libraries */
     CompileResult code;

@@ -6,9 +6,8 @@
 #include "eval/judge/timing_bounds.h"
 
 enum {
-    MIN_PAIRS = 24, /* of a candidate that is not clearly slower */
-    LONG_PAIRS = 6  /* the same, where both sides take long_us */
-};
+    MIN_PAIRS = 24
+}; /* of a candidate that is not clearly slower, where not both sides take long_us */
 
 /* Half of the interval, as a share of the ratio, at which sampling stops. A ratio that lies above 1
  * and below small_win needs narrow_win: of many candidates that equal their baseline, some seem to
@@ -19,6 +18,9 @@ static const double small_win = 1.03, narrow_win = 0.0015;
 static const double slow = 0.9, narrow_slow = 0.01;
 /* The ratios of runs as long as this differ by about 0.1%: fewer of them are as good. */
 static const double long_us = 1000;
+enum {
+    LONG_STEP = 2
+}; /* of them the interval is looked at so often: an order's bias is small beside long_us */
 /* Of a single pair. */
 static const double narrow_once = 0.1;
 /* On other inputs a candidate may be slower by this factor (paired_fastest). */
@@ -72,16 +74,19 @@ static int is_long(const DeviceTiming *t)
            statistics_median(t->candidate_us, t->n) >= long_us;
 }
 
+static int step_of(const DeviceTiming *t)
+{
+    return is_long(t) ? LONG_STEP : PAIRED_ORDERS;
+}
+
 /* Look at the estimate first, since resampling takes as long as one or two pairs. When the
- * resampled interval is too wide, wait for about as many pairs as would make it narrow enough. A look at
- * LONG_PAIRS is in the middle of a block of orders, whose bias is small beside long_us. */
+ * resampled interval is too wide, wait for about as many pairs as would make it narrow enough. */
 int paired_narrow(const DeviceTiming *t, uint64_t seed, double *look_at)
 {
-    if (t->n < PAIRED_ORDERS || (t->n % PAIRED_ORDERS && t->n != LONG_PAIRS) || t->n < *look_at)
-        return 0;
+    if (t->n < PAIRED_ORDERS || t->n % step_of(t) || t->n < *look_at) return 0;
     double half, share = target_share(t, &half);
     if (half > share) return 0;
-    if (share < narrow_slow && t->n < (is_long(t) ? LONG_PAIRS : MIN_PAIRS)) return 0;
+    if (share < narrow_slow && !is_long(t) && t->n < MIN_PAIRS) return 0;
     Interval v;
     double more = resampled_share(t, seed, &v) / share;
     *look_at = t->n * fmin(more * more, 2);
@@ -100,8 +105,8 @@ void paired_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
 
 int paired_confirms(const DeviceTiming *t, double known)
 {
-    int least = is_long(t) ? PAIRED_ORDERS : 2 * PAIRED_ORDERS;
-    if (known <= small_win || t->n < least || t->n % PAIRED_ORDERS) return 0;
+    int step = step_of(t), least = is_long(t) ? step : 2 * PAIRED_ORDERS;
+    if (known <= small_win || t->n < least || t->n % step) return 0;
     Pairs pairs = timing_pairs(t);
     return statistics_midmean(&pairs) >= known;
 }

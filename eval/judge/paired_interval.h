@@ -16,9 +16,9 @@
 
 enum { PAIRED_ORDERS = 4 }; /* pairs of a block of orders; the interval is looked at after each */
 
-/* Are the samples so far enough? They are from 24 pairs on, from 6 of runs that take over a millisecond, and
- * from 4 where the candidate is surely slower, when the interval is as narrow as the case asks. *look_at, 0
- * at first: how many there will be at the next look. */
+/* Are the samples so far enough? They are from 24 pairs on, and from 4 of runs that take over a
+ * millisecond or where the candidate is surely slower, when the interval is as narrow as the case asks.
+ * *look_at, 0 at first: how many there will be at the next look. */
 int paired_narrow(const DeviceTiming *t, uint64_t seed, double *look_at);
 
 /* The largest ratio that one run of each side leaves possible. launches: their numbers are taken
@@ -32,8 +32,8 @@ void paired_ratio(const DeviceTiming *t, uint64_t seed, Interval *out);
 
 /* Do these samples, of a timing behind another, leave its score as it is? known: the low end of that
  * interval, of a ratio that is not about 1: else they never do, since of many candidates that equal their
- * baseline some seem to win by chance. A block of orders tells it of long runs, two of others: a ratio below
- * `known` is timed until its own interval is narrow. */
+ * baseline some seem to win by chance. Two pairs tell it of long runs, two blocks of orders of others: a
+ * ratio below `known` is timed until its own interval is narrow. */
 int paired_confirms(const DeviceTiming *t, double known);
 
 #endif

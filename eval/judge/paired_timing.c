@@ -23,9 +23,9 @@ enum { STEP_REFILL, STEP_RUN, STEP_COMPARE, STEPS }; /* of a pair, for the log *
 enum {
     SETS = 4, /* of inputs and outputs, where they are small */
     BLOCK_SETS =
-        2,        /* of one block of pairs, and of all pairs where tensors are large; one where the
-                       device has no room for two */
-    CONTENTS = 2, /* draws that the sets receive in turn */
+        2, /* of one block of pairs, and of all pairs where tensors are large; one where they are
+                       very large */
+    CONTENTS = 2,                /* draws that the sets receive in turn */
     ORDERS = SIDES * BLOCK_SETS, /* which side runs first, on which set */
     SHIFTED = 3,                 /* runs of check_shifted at most */
     MAX_PAIRS = 800,
@@ -33,11 +33,13 @@ enum {
 };
 _Static_assert((int)ORDERS == (int)PAIRED_ORDERS, "intervals are looked at after blocks of orders");
 
-static const size_t small_set = (size_t)256 << 20; /* bytes; larger tensors lie at many places */
+/* Bytes. Larger tensors lie at many places; of a very large set one is enough, and each is poisoned for every
+ * pair. */
+static const size_t small_set = (size_t)256 << 20, large_set = (size_t)1 << 30;
 static const double filled = 0.9; /* of the room for buffers, beside guard zones and whole pages */
 
-/* A candidate that takes so many times what its baseline takes in its first pair, and a millisecond more, is
- * timed no further. With op lines it is in its first two, since a library may prepare itself in the first. */
+/* A candidate that takes so many times what its baseline takes in its first pair of the timing, and a
+ * millisecond more, is timed no further. */
 static const double hopeless = 5, hopeless_us = 1000;
 
 static const double warm_s = 0.010;       /* of uncounted pairs: clocks rise */
@@ -61,8 +63,8 @@ typedef struct {
     double spent_s[STEPS];         /* for the log */
     int runs;                      /* of the candidate */
     double look_at;                /* pairs before the next look at the resampled interval */
-    double known;   /* the low end of an interval that this timing may confirm; 0: there is none */
-    Errors *errors; /* are measured in the first run; NULL: they are known */
+    double known; /* the low end of an interval that this timing may confirm; 0: there is none */
+    LibraryCheck *beside; /* NULL: none is needed */
     int locked;
     int host_longer[SIDES]; /* runs in which the host's clock showed much more than the events */
 } PairedTiming;
@@ -86,8 +88,8 @@ static int open_set(PairedTiming *p, int set, Fault *f)
     return 0;
 }
 
-/* Whether SETS sets, with the buffers of both plans, are small and fit the device. */
-static int sets_fit(const PairedTiming *p)
+/* Bytes of a set with the buffers of both plans. */
+static size_t set_bytes(const PairedTiming *p)
 {
     const Run *r = &p->run[CANDIDATE][0];
     size_t bytes = 0;
@@ -95,9 +97,8 @@ static int sets_fit(const PairedTiming *p)
     for (int i = 0; i < r->n_outputs; i++) bytes += r->test->output_bytes[i];
     for (int side = BASELINE; side < SIDES; side++)
         for (int i = 0; i < p->run[side][0].n_buffers; i++)
-            bytes += p->run[side][0].buffer_bytes[i];
-    const Loaded *l = p->loaded[CANDIDATE];
-    return bytes <= small_set && bytes <= l->ops->info(l->device)->memory_bytes / SETS;
+            if (!p->run[side][0].lent[i]) bytes += p->run[side][0].buffer_bytes[i];
+    return bytes;
 }
 
 /* What the reference of other contents takes while the sets are there: inputs, outputs and about as much
@@ -113,21 +114,15 @@ static double reference_bytes(const Run *r)
     return 4 * (double)n;
 }
 
-/* Whether all of another set fits beside set 0. */
-static int two_fit(const PairedTiming *p)
+/* How many sets there are, which have room. */
+static int count_sets(const PairedTiming *p)
 {
-    const Loaded *l = p->loaded[CANDIDATE];
-    size_t room = l->ops->info(l->device)->buffers_bytes;
-    double bytes = reference_bytes(&p->run[CANDIDATE][0]) / BLOCK_SETS;
-    for (int side = BASELINE; side < SIDES; side++) {
-        const Run *r = &p->run[side][0];
-        size_t *sizes =
-            memory_array((size_t)(2 * TASK_MAX_TENSORS + r->all_buffers), sizeof *sizes);
-        int n = run_sizes(r, sizes);
-        for (int i = 0; i < n; i++) bytes += (double)sizes[i];
-        free(sizes);
-    }
-    return !room || BLOCK_SETS * bytes <= filled * (double)room;
+    const DeviceInfo *d = p->loaded[CANDIDATE]->ops->info(p->loaded[CANDIDATE]->device);
+    size_t bytes = set_bytes(p);
+    double two = BLOCK_SETS * (double)bytes + reference_bytes(&p->run[CANDIDATE][0]);
+    if (bytes > large_set || (d->buffers_bytes && two > filled * (double)d->buffers_bytes))
+        return 1;
+    return bytes <= small_set && bytes <= d->memory_bytes / SETS ? SETS : BLOCK_SETS;
 }
 
 static void close_set(PairedTiming *p, int set)
@@ -194,8 +189,7 @@ static int open_runs(PairedTiming *p)
         int rc = open_set(p, set, f);
         if (rc) return set ? rc : refuse_large(p, rc, f);
         if (set) continue;
-        if (sets_fit(p)) p->sets = SETS;
-        if (!two_fit(p)) p->sets = 1;
+        p->sets = count_sets(p);
         if ((rc = open_in_one_piece(p, f))) return rc;
     }
     p->rotations = run_rotations(&p->run[CANDIDATE][0]);
@@ -278,10 +272,6 @@ static int run_side(PairedTiming *p, int side, int used, double *us, Fault *f)
     int rc = clock_run(p, side, used, us, f);
     spend(p, STEP_RUN, &since);
     if (side == CANDIDATE && !rc) rc = check_candidate(&p->run[side][used], f);
-    if (side == CANDIDATE && !rc && p->errors) {
-        rc = errors_measure(&p->run[side][used], p->errors, &f->error);
-        p->errors = NULL;
-    }
     spend(p, STEP_COMPARE, &since);
     return rc;
 }
@@ -322,15 +312,13 @@ static int load_both(PairedTiming *p, Fault *f)
 /* Give two sets new contents: the two draws change places at random, and each is rotated by a
  * random number of positions where the task allows it. A row may still have been seen before, so
  * that the modules are loaded again, too: their variables keep nothing. Loading a module without
- * variables again is free. Errors are of the first draw as it is, in the first set. */
+ * variables again is free. */
 static int refill_sets(PairedTiming *p, int from, Fault *f)
 {
     int swap = (int)random_below(&p->random, CONTENTS);
-    if (p->errors) swap = 0;
     for (int i = 0; i < BLOCK_SETS && i < p->sets; i++) {
         int64_t rotation =
             p->rotations ? (int64_t)random_below(&p->random, (uint64_t)p->rotations) : 0;
-        if (p->errors) rotation = 0;
         for (int side = CANDIDATE; side >= BASELINE; side--)
             if (run_refill(&p->run[side][from + i], p->contents[i ^ swap], rotation, &f->error))
                 return -1;
@@ -349,13 +337,12 @@ static int next_order(PairedTiming *p)
     return order;
 }
 
-/* Run each side once, on the same set. The first run of all is the baseline's: its time gives the
- * device a time limit for the candidate. */
+/* Run each side once, on the same set. */
 static int take_pair(PairedTiming *p, double us[SIDES], Fault *f)
 {
     int block = p->n_ordered / ORDERS, from = block * BLOCK_SETS % p->sets;
-    int order = next_order(p), first = p->runs ? order % SIDES : BASELINE;
-    int set = p->errors ? 0 : (from + order / SIDES) % p->sets;
+    int order = next_order(p), first = order % SIDES;
+    int set = (from + order / SIDES) % p->sets;
     double since = clock_seconds();
     p->phase = random_uniform(&p->random);
     int rc = refill_sets(p, from, f);
@@ -374,22 +361,34 @@ static int is_warm(const PairedTiming *p)
     return p->opt->timed_at > 0 && clock_seconds() - p->opt->timed_at < stays_warm_s;
 }
 
-/* Pairs that are not counted, until the clocks have risen: two at least. When they are high already, one
- * pair, and up to one for each copy of the code within warm_s. us: the last one. It ends with a pair that is
- * hopeless. */
+/* Run each side once before the lock is taken, beside whatever else runs there: libraries prepare
+ * themselves, code comes to the device, and the candidate's errors are measured, whose elements may take
+ * the host seconds. The baseline is first: its time gives the device a time limit for the candidate. */
+static int prepare(PairedTiming *p, Fault *f)
+{
+    double us[SIDES];
+    Run *r = &p->run[CANDIDATE][0];
+    Judgement *j = p->judgement;
+    p->phase = random_uniform(&p->random);
+    int rc = run_sides(p, BASELINE, 0, us, f);
+    if (!rc && !j->errors.known && j->timed == j->pairs[0].timed)
+        rc = errors_measure(r, &j->errors, &f->error);
+    return rc ? rc : library_check_open(j, &p->run[BASELINE][0], &p->beside);
+}
+
+/* Pairs that are not counted, until the clocks have risen, with those of `prepare`: one at least. When
+ * they are high already, up to one for each copy of the code within warm_s. us: the last one. It ends with
+ * a pair that is hopeless. */
 static int warm_up(PairedTiming *p, double us[SIDES], Fault *f)
 {
     double since = clock_seconds(), ran_us = 0;
-    int warm = is_warm(p), least = warm ? 1 : 2;
-    int surely = p->loaded[CANDIDATE]->plan->n_ops ? 2 : 1;
-    for (int i = 0, seen = 0; seen || i < least || (!warm && i < WARM_PAIRS && ran_us < warm_us) ||
-                              (clock_seconds() - since < warm_s && (!warm || i < DEVICE_COPIES));
+    int warm = is_warm(p);
+    for (int i = 0; !i || (!warm && i + 1 < WARM_PAIRS && ran_us < warm_us) ||
+                    (clock_seconds() - since < warm_s && (!warm || i < DEVICE_COPIES));
          i++) {
         int rc = take_pair(p, us, f);
-        if (rc) return rc;
+        if (rc || is_hopeless(us)) return rc;
         ran_us += us[BASELINE] + us[CANDIDATE];
-        seen = is_hopeless(us) ? seen + 1 : 0;
-        if (seen == surely) return 0;
     }
     return 0;
 }
@@ -479,6 +478,7 @@ static int end(PairedTiming *p, int rc)
         rc = -1;
     else
         p->judgement->fault.error = first;
+    library_check_close(p->beside);
     for (int set = 0; set < p->sets; set++) close_set(p, set);
     return rc;
 }
@@ -488,7 +488,7 @@ static int take_samples(PairedTiming *p, DeviceTiming *out, double at[3])
 {
     const Loaded *l = p->loaded[CANDIDATE];
     Fault *f = &p->judgement->fault;
-    int rc = lock(p, 1), warmed = p->runs > 0;
+    int warmed = p->locked, rc = lock(p, 1);
     at[0] = at[1] = at[2] = clock_seconds();
     double us[SIDES] = {0};
     out->mode = p->opt->mode;
@@ -500,8 +500,8 @@ static int take_samples(PairedTiming *p, DeviceTiming *out, double at[3])
     at[2] = clock_seconds();
     if (!rc) rc = is_hopeless(us) ? take_one(us, out, f) : take_pairs(p, out, f);
     if (!rc) rc = l->ops->clock->telemetry(l->device, &out->after, &f->error);
-    if (!rc && p->judgement->shared && !warmed)
-        rc = library_check(p->judgement, &p->run[BASELINE][0],
+    if (!rc)
+        rc = library_check(p->judgement, p->beside, &p->run[BASELINE][0],
                            statistics_median(out->baseline_us, out->n));
     if (!rc && p->opt->profile) rc = profile(p, out, f);
     for (int set = 0; set < p->sets && !rc; set++) rc = run_inspect(&p->run[CANDIDATE][set], f);
@@ -516,8 +516,8 @@ int paired_measure(Judgement *j, const ClockOptions *opt)
     PairedTiming p = begin(j, opt, "couples");
     DeviceTiming *out = j->verdict.timing = memory_alloc(sizeof *out);
     double start = clock_seconds(), at[3];
-    if (!j->errors.known && j->timed == j->pairs[0].timed) p.errors = &j->errors;
     int rc = open_runs(&p);
+    if (!rc) rc = prepare(&p, &j->fault);
     if (!rc) {
         rc = take_samples(&p, out, at);
         log_spent(&p, out, start, at);
@@ -560,28 +560,36 @@ static int fill_set(PairedTiming *p, int set, const Case *c, Error *err)
     return 0;
 }
 
-/* Run the candidate on case c, and where both is 1 the baseline, too, in random order. All sets get c, since
- * the cases of the sets may have been dropped to make room for it. *fast: the largest ratio that this pair
- * leaves possible; 0 without the baseline. */
-static int take_unseen_pair(PairedTiming *p, const Case *c, int both, double *fast, Fault *f)
+/* Run both sides on case c, in random order. All sets get c, since the cases of the sets may have been
+ * dropped to make room for it. *fast: the largest ratio that this pair leaves possible. */
+static int take_unseen_pair(PairedTiming *p, const Case *c, double *fast, Fault *f)
 {
     double us[SIDES];
     int first = (int)random_below(&p->random, SIDES);
-    *fast = 0;
+    const DeviceTiming launches = {.baseline_launches = p->run[BASELINE][0].n_launches,
+                                   .candidate_launches = p->run[CANDIDATE][0].n_launches};
     for (int set = 0; set < p->sets; set++)
         if (fill_set(p, set, c, &f->error)) return -1;
     p->phase = random_uniform(&p->random);
     int rc = load_both(p, f);
-    if (!rc && both) rc = run_sides(p, first, 0, us, f);
-    if (!rc && !both) rc = poison_others(p, 0, &f->error);
-    if (!rc && !both) rc = run_side(p, CANDIDATE, 0, &us[CANDIDATE], f);
+    if (!rc) rc = run_sides(p, first, 0, us, f);
     if (!rc && !(us[CANDIDATE] > 0))
         return error_set(&f->error, ERROR_DEVICE, "the device gave an invalid time: %g us",
                          us[CANDIDATE]);
-    const DeviceTiming launches = {.baseline_launches = p->run[BASELINE][0].n_launches,
-                                   .candidate_launches = p->run[CANDIDATE][0].n_launches};
-    if (!rc && both) *fast = paired_fastest(&launches, us[BASELINE], us[CANDIDATE]);
+    if (!rc) *fast = paired_fastest(&launches, us[BASELINE], us[CANDIDATE]);
     return rc;
+}
+
+/* Run the candidate alone on case c, which no run has seen. */
+static int run_unseen_alone(PairedTiming *p, const Case *c, Fault *f)
+{
+    double us;
+    Run *r = &p->run[CANDIDATE][0];
+    if (run_refill(r, c, 0, &f->error)) return -1;
+    p->phase = random_uniform(&p->random);
+    int rc = loaded_again(p->loaded[CANDIDATE], f);
+    if (!rc) rc = run_resolve(r, f);
+    return rc ? rc : run_side(p, CANDIDATE, 0, &us, f);
 }
 
 static int refuse_replay(const PairedTiming *p, double best, double low, Fault *f)
@@ -631,24 +639,40 @@ static int check_shifted(PairedTiming *p)
                        j->verdict.low, best, p->run[CANDIDATE][0].where);
 }
 
-/* All outputs must be right, and on one of the inputs the ratio must be nearly that of the verdict: when it
- * is, the others need no baseline beside them. */
-static int run_unseen(PairedTiming *p)
+/* On one of the unseen inputs the ratio must be nearly that of the verdict. *next: the first one that neither
+ * side has run on. */
+static int time_unseen(PairedTiming *p, int *next)
 {
     Judgement *j = p->judgement;
     const Case *c;
     double best = 0, fast = 0, us[SIDES];
-    int rc = lock(p, 1);
+    int rc = lock(p, 1), i = 0;
     if (!rc && !is_warm(p)) rc = warm_up(p, us, &j->fault);
-    for (int i = 0; i < CHECKS_UNSEEN && !rc; i++) {
+    for (; i < CHECKS_UNSEEN && !rc && best < j->verdict.low; i++) {
         rc = checks_unseen(j, j->timed, p->opt->seed, i, &c);
         if (rc || !c) continue;
-        rc = take_unseen_pair(p, c, best < j->verdict.low, &fast, &j->fault);
-        best = fmax(best, fast);
+        rc = take_unseen_pair(p, c, &fast, &j->fault);
+        if (!rc) best = fmax(best, fast);
         if (!rc) verdict_pass(&j->verdict, "%s", p->run[CANDIDATE][0].where);
     }
+    *next = i;
     if (!rc) rc = refuse_replay(p, best, j->verdict.low, &j->fault);
     return rc ? rc : check_shifted(p);
+}
+
+/* Outputs must be right on the other inputs, too. No time counts, so that others may time meanwhile. */
+static int check_unseen(PairedTiming *p, int next)
+{
+    Judgement *j = p->judgement;
+    const Case *c;
+    int rc = lock(p, 0);
+    for (int i = next; i < CHECKS_UNSEEN && !rc; i++) {
+        rc = checks_unseen(j, j->timed, p->opt->seed, i, &c);
+        if (rc || !c) continue;
+        rc = run_unseen_alone(p, c, &j->fault);
+        if (!rc) verdict_pass(&j->verdict, "%s", p->run[CANDIDATE][0].where);
+    }
+    return rc;
 }
 
 /* Time a win again on contents of its second seed, in the runs that are open. */
@@ -700,12 +724,13 @@ int paired_unseen(Judgement *j)
     ClockOptions second = e->clock;
     second.seed = j->verdict.second_seed = seed_derive(e->seed, "second", j->task->digest);
     PairedTiming p = begin(j, &second, "unseen");
-    int rc = 0;
+    int rc = 0, next = 0;
     for (int i = 0; i < CHECKS_UNSEEN && !rc; i++)
         rc = checks_unseen(j, j->timed, second.seed, i, &c); /* drawn before the lock */
     if (!rc) rc = open_runs(&p);
-    if (!rc) rc = run_unseen(&p);
+    if (!rc) rc = time_unseen(&p, &next);
     if (!rc) rc = measure_again(&p);
+    if (!rc) rc = check_unseen(&p, next);
     rc = end(&p, rc);
     e->clock.timed_at = clock_seconds();
     return rc;

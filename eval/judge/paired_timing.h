@@ -1,9 +1,9 @@
-/* Timing on a device with a clock: pairs of one baseline run and one candidate run, in random
- * order, on the same buffers. There are four sets of buffers, or two of large ones, since the address
- * of a buffer changes its speed (1% between equal buffers of 64 MiB on an H200). Inputs are new in
- * every pair, outputs are poisoned before every run, and the candidate's are compared after every
- * run. Pairs are taken until the interval of their ratio is narrow. What is hopelessly slow in the first
- * pair is timed no further. The device's timing lock is held throughout.
+/* Timing on a device with a clock: pairs of one baseline run and one candidate run, in random order, on the
+ * same buffers. There are four sets of buffers, two of large ones or one of very large ones, since the
+ * address of a buffer changes its speed (1% between equal buffers of 64 MiB on an H200). Inputs are new in
+ * every pair, outputs are poisoned before every run, and the candidate's are compared after every run. Pairs
+ * are taken until the interval of their ratio is narrow. What is hopelessly slow in the first pair is timed
+ * no further. The device's timing lock is held for what is timed, not for what prepares or checks.
  *
  * Functions return 0, 1 or -1 as in eval/device/fault.h. */
 #ifndef EVAL_JUDGE_PAIRED_TIMING_H

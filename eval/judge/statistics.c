@@ -42,12 +42,19 @@ static double *sorted_ratios(const Pairs *p)
     return v;
 }
 
+/* How many of n samples are left out at either end. Of a few all are needed: the middle two of four would
+ * have one degree of freedom. */
+static int cut_of(int n)
+{
+    return n < 6 ? 0 : n / 4;
+}
+
 /* The mean of the middle half. It is as robust as a median, has half its noise, and is not bound to
  * the steps of the clock's resolution. */
 static double sorted_midmean(const double *v, int n)
 {
     double sum = 0;
-    int cut = n / 4;
+    int cut = cut_of(n);
     for (int i = cut; i < n - cut; i++) sum += v[i];
     return sum / (n - 2 * cut);
 }
@@ -57,7 +64,7 @@ static double sorted_midmean(const double *v, int n)
 static double resample_midmean(Random *r, const double *sorted, int *drawn, int n)
 {
     double sum = 0;
-    int cut = n / 4, seen = 0;
+    int cut = cut_of(n), seen = 0;
     memset(drawn, 0, (size_t)n * sizeof *drawn);
     for (int i = 0; i < n; i++) drawn[random_below(r, (uint64_t)n)]++;
     for (int i = 0; i < n; i++) {
@@ -84,7 +91,7 @@ static double student(int n)
  * with the degrees of freedom of the middle half. */
 static double few_samples(int n)
 {
-    return n < 2 ? 1 : student(n - 2 * (n / 4) - 1) / student(1 << 20);
+    return n < 2 ? 1 : student(n - 2 * cut_of(n) - 1) / student(1 << 20);
 }
 
 /* Fills low and high of n intervals, and mean[0..n) when it is not NULL. */
@@ -170,7 +177,7 @@ double statistics_none_of(long n)
  * value of the nearest that stays. */
 double statistics_half_width(const Pairs *p)
 {
-    int n = p->n, cut = n / 4;
+    int n = p->n, cut = cut_of(n);
     double *v = sorted_ratios(p), mean = 0, squares = 0;
     for (int i = 0; i < n; i++) v[i] = v[i < cut ? cut : i < n - cut ? i : n - 1 - cut];
     for (int i = 0; i < n; i++) mean += v[i] / n;

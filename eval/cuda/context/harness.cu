@@ -123,12 +123,23 @@ __device__ u64 warp_min(u64 v)
     return v;
 }
 
-/* Element i of what has `period` elements and is read from element `from` on, cyclically. */
-__device__ inline u64 turned(u64 i, u64 from, u64 period)
+/* Where element i lies of what has `period` elements and is read from element `from` on, cyclically, and
+ * how far the next one of a thread is. A division for each element would take longer than the reads. */
+struct Turn {
+    u64 at, step, period;
+};
+
+__device__ inline Turn turn_of(u64 i, u64 from, u64 period, u64 stride)
 {
-    u64 j = i + from;
-    if (j < period) return j;
-    return j - period < period ? j - period : j % period;
+    Turn t = {0, 0, period};
+    if (period) t.at = (i + from) % period, t.step = stride % period;
+    return t;
+}
+
+__device__ inline void advance(Turn *t)
+{
+    t->at += t->step;
+    if (t->at >= t->period) t->at -= t->period;
 }
 
 /* Compare n elements with the `period` ones of want, read from element `from` on, cyclically. */
@@ -141,11 +152,13 @@ extern "C" __global__ void harness_compare(const void *got, const double *want, 
     u64 first = ~0ull;
     u64 first_unwritten = ~0ull;
     u64 worst = ~0ull; /* complement: the least key is the worst, and of equals the first */
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n;
-         i += (u64)gridDim.x * blockDim.x) {
+    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    Turn turn = turn_of(i, from, period, stride);
+    for (; i < n; i += stride, advance(&turn)) {
         bool poison;
         double x = element(got, dtype, i, &poison);
-        double y = want[turned(i, from, period)];
+        double y = want[turn.at];
         double limit = __dadd_rn(atol, __dmul_rn(rtol, fabs(y)));
         if (poison) {
             unwritten++;
@@ -179,16 +192,18 @@ extern "C" __global__ void harness_same(const unsigned char *a, const unsigned c
     u64 least = ~0ull;
     u64 words = bytes / 16;
     u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    for (u64 i = thread; i < words; i += (u64)gridDim.x * blockDim.x) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    Turn turn = turn_of(thread * 16, from, period, stride * 16);
+    for (u64 i = thread; i < words; i += stride, advance(&turn)) {
         uint4 x = ((const uint4 *)a)[i];
-        u64 j = turned(i * 16, from, period);
+        u64 j = turn.at;
         uint4 y = *(const uint4 *)(b + j);
         if (x.x == y.x && x.y == y.y && x.z == y.z && x.w == y.w) continue;
         for (u64 k = 0; k < 16; k++)
             if (a[i * 16 + k] != b[j + k] && i * 16 + k < least) least = i * 16 + k;
     }
     u64 last = words * 16 + thread;
-    if (last < bytes && a[last] != b[turned(last, from, period)] && last < least) least = last;
+    if (last < bytes && a[last] != b[(last + from) % period] && last < least) least = last;
     least = warp_min(least);
     if (threadIdx.x % 32 == 0 && least != ~0ull) atomicMin(first, least);
 }
