@@ -247,6 +247,21 @@ static int run_following(Judgement *j)
     return rc;
 }
 
+/* Nothing is kept: what the failure left may be loaded in part. */
+static void begin_anew(Judgement *j)
+{
+    Verdict *v = &j->verdict;
+    const char *compiler = evaluator_compiler(j->evaluator, NULL);
+    loaded_unfollow(&j->loaded);
+    loaded_close(&j->loaded);
+    candidate_release(&j->candidate);
+    j->fault = (Fault){.outcome = OUTCOME_EVALUATOR_ERROR};
+    j->shared = 0;
+    verdict_release(v);
+    forget(j);
+    if (compiler) snprintf(v->compiler, sizeof v->compiler, "%s", compiler);
+}
+
 /* A candidate that failed beside libraries which others have used is judged again where nobody was before, so
  * that none is blamed for what another has left there. Nobody gets a process of one that failed. */
 static int run_apart(Judgement *j, int rc)
@@ -260,12 +275,8 @@ static int run_apart(Judgement *j, int rc)
     if (j->shared && !of_source) {
         log_debug("%s: %s; again in a process of its own", j->task->name,
                   rc > 0 ? f->message : f->error.text);
-        verdict_release(&j->verdict);
-        *f = (Fault){.outcome = OUTCOME_EVALUATOR_ERROR};
-        forget(j);
-        j->shared = 0;
-        rc = libraries->renew(device, 1, &f->error) ? -1 : loaded_again(&j->loaded, f);
-        if (!rc) rc = run_steps(j, 1);
+        begin_anew(j);
+        rc = libraries->renew(device, 1, &f->error) ? -1 : run_steps(j, 0);
     }
     if (rc) libraries->renew(device, 0, NULL);
     return rc;

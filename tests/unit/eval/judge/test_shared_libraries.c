@@ -20,8 +20,9 @@ static DeviceInfo timed_info;
 static const DeviceOps *sim;
 static Evaluator *evaluator;
 static Verdict v;
-/* The process: others have been there; they have left what makes results wrong, or slow, or what ends it. */
-static int shared, spoils, slows, ends;
+/* The process: others have been there; they have left what makes results wrong, or slow, or what ends it, or
+ * that no code can be loaded. */
+static int shared, spoils, slows, ends, refuses;
 static int at;                    /* the only size at which they matter; 0: all */
 static DeviceModule *trusted[64]; /* modules of baselines */
 static int n_trusted;
@@ -83,6 +84,8 @@ static int run(Device *d, const DeviceLaunch *launches, int n, Fault *fault)
 
 static int load(Device *d, const DeviceCode *code, int home, DeviceModule **out, Fault *fault)
 {
+    if (shared && refuses && home == HOME_LIBRARY)
+        return error_set(&fault->error, ERROR_DEVICE, "a module cannot be loaded");
     int rc = sim->load(d, code, home, out, fault);
     if (!rc && home == HOME_TRUSTED) trusted[n_trusted++ % 64] = *out;
     return rc;
@@ -200,7 +203,10 @@ static void test_blame(void **state)
     ends = 0, slows = 1;
     judge(right, 1, OUTCOME_OK, 1, 0);
     assert_true(v.speedup > 0.99);
-    slows = 0;
+    slows = 0, refuses = 1;
+    judge(right, 1, OUTCOME_OK, 1, 0);
+    assert_int_equal(v.n_checks, checks);
+    refuses = 0;
     judge(wrong, 0, OUTCOME_WRONG_RESULT, 0, 1);
     judge(wrong, 1, OUTCOME_WRONG_RESULT, 1, 1);
 }
