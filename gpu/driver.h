@@ -58,6 +58,8 @@ typedef struct {
 
 enum {
     CU_OK = 0,
+    CU_INVALID_VALUE = 1,
+    CU_NOT_SUPPORTED = 801,
     CU_NOT_READY = 600,
     CU_OUT_OF_MEMORY = 2,
     CU_INVALID_IMAGE = 200,

@@ -8,12 +8,7 @@
 
 #include "gpu/driver.h"
 
-enum {
-    CU_INVALID_VALUE = 1,
-    CU_INVALID_HANDLE = 400,
-    CU_COOPERATIVE_TOO_LARGE = 720,
-    CU_CLUSTER = 912
-};
+enum { CU_INVALID_HANDLE = 400, CU_COOPERATIVE_TOO_LARGE = 720, CU_CLUSTER = 912 };
 
 typedef struct {
     CuResult result;

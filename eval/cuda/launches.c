@@ -93,6 +93,15 @@ static int have_modules(Device *d, const DeviceLaunch *launches, int n, Fault *f
     return 0;
 }
 
+/* The plan's map is one that this driver or GPU does not take. */
+static int refuse_map(const DeviceLaunch *launches, Fault *fault)
+{
+    char why[sizeof fault->error.text];
+    snprintf(why, sizeof why, "%s", fault->error.text);
+    return launches[0].module->trusted ? -1
+                                       : fault_set(fault, OUTCOME_LAUNCH_ERROR, 0, "%.900s", why);
+}
+
 /* Fill the call and the mailbox. Returns 0, 1 with *fault when the module is gone, or -1. */
 static int prepare(Device *d, const DeviceLaunch *launches, int n, CudaCall *call, Fault *fault)
 {
@@ -100,7 +109,8 @@ static int prepare(Device *d, const DeviceLaunch *launches, int n, CudaCall *cal
     if (n < 1) return error_set(&fault->error, ERROR_INVALID, "a sequence of %d launches", n);
     int rc = have_modules(d, launches, n, fault);
     if (rc) return rc;
-    if (encode(d, launches, n, &used, &fault->error)) return -1;
+    if (encode(d, launches, n, &used, &fault->error))
+        return fault->error.code == ERROR_UNSUPPORTED ? refuse_map(launches, fault) : -1;
     call->bytes = used;
     call->launches = (uint32_t)n;
     /* The buffers are filled in the harness's stream, which another process cannot wait for. */

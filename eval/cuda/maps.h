@@ -5,7 +5,8 @@
 #include "eval/device/device.h"
 #include "gpu/driver.h"
 
-/* Puts the driver's CUtensorMap in the place of each map among the launch's parameters. */
+/* Puts the driver's CUtensorMap in the place of each map among the launch's parameters. ERROR_UNSUPPORTED:
+ * the driver or its GPU takes no such map. */
 int maps_encode(const CudaDriver *cu, DeviceLaunch *l, Error *err);
 
 #endif

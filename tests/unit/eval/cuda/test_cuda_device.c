@@ -664,6 +664,11 @@ static void test_tensor_maps(void **state)
     DeviceClock clock;
     ok(clock_one(l, 1, CLOCK_GRAPH, &clock, &fault));
     expect_floats(p[0], N, 500);
+    TensorMap other = {.base = p[0], .size = {500}, .box = {2}, .type = TENSOR_MAP_F32, .rank = 1};
+    memcpy(l[0].params, &other, sizeof other); /* the driver takes whole words of 16 bytes */
+    assert_int_equal(ops->run(d, l, 1, &fault), 1);
+    assert_int_equal(fault.outcome, OUTCOME_LAUNCH_ERROR);
+    assert_non_null(strstr(fault.message, "refuses a tensor map"));
     l[0].n_maps = 0; /* the kernel gets no map */
     assert_int_equal(ops->run(d, l, 1, &fault), 1);
     ops->close(d);
