@@ -9,6 +9,7 @@
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/splits.h"
 #include "eval/sim/exec/warp_sync.h"
+#include "eval/sim/machine/path.h"
 #include "eval/sim/memory/block_waits.h"
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/order.h"
@@ -27,10 +28,25 @@ void barrier_passed(Exec *x)
     if (++x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
 }
 
+void barrier_count_schedulers(Exec *x)
+{
+    Cta *c = &x->cta;
+    uint64_t each[SCHEDULERS] = {0}, most = 0;
+    for (int i = 0; i < c->n_warps; i++) each[i % SCHEDULERS] += x->warps[i].insts;
+    for (int i = 0; i < SCHEDULERS; i++) {
+        if (each[i] - c->scheduled[i] > most) most = each[i] - c->scheduled[i];
+        c->scheduled[i] = each[i];
+    }
+    c->busiest += most;
+}
+
 static void complete(Exec *x, int index)
 {
     Cta *c = &x->cta;
     Barrier *b = &c->barriers[index];
+    const WarpPath path = b->path;
+    if (b->arrived >= c->live_threads) barrier_count_schedulers(x);
+    b->path = (WarpPath){0};
     b->result = b->count;
     b->parties = b->arrived;
     b->count = b->arrived = b->expected = 0;
@@ -38,8 +54,10 @@ static void complete(Exec *x, int index)
     for (int i = 0; i < c->n_warps; i++) {
         Warp *w = &x->warps[i];
         for (int s = 0; s < w->n_splits; s++)
-            if (w->splits[s].state == SPLIT_BARRIER && w->splits[s].barrier == index)
+            if (w->splits[s].state == SPLIT_BARRIER && w->splits[s].barrier == index) {
                 w->splits[s].state = SPLIT_READY;
+                path_await(w, &path);
+            }
     }
 }
 
@@ -90,6 +108,8 @@ static int arrive_at(Warp *w, const Inst *in, uint32_t m, int index)
     }
     b->expected = expected;
     b->arrived += (uint32_t)__builtin_popcount(m);
+    const WarpPath path = path_of(w);
+    path_raise(&b->path, &path);
     x->counts.warp_barriers++;
     x->counts.barrier_votes += in->k0 >= BAR_POPC;
     return 0;
@@ -144,6 +164,7 @@ static void release_block(Exec *x, ClusterBlock *b)
             Split *sp = &w->splits[s];
             if (sp->state != SPLIT_BARRIER || sp->barrier != CLUSTER_BARRIER) continue;
             sp->state = SPLIT_READY;
+            path_await(w, &k->passed);
             b->passed[i] &= ~sp->mask;
             b->has_met = 1;
             cluster_take(k, k->joined);
@@ -157,6 +178,8 @@ static void complete_cluster(Exec *x)
     Cluster *k = x->cluster;
     int actor = k->actor;
     k->arrived = 0;
+    k->passed = k->arriving;
+    k->arriving = (WarpPath){0};
     for (int r = 0; r < k->n; r++) {
         ClusterBlock *b = &k->blocks[r];
         k->actor = r;
@@ -192,7 +215,10 @@ const Inst *h_cluster_arrive(Warp *w, const Inst *in)
         return exec_fault(w, in, __builtin_ctz(again), OUTCOME_RACE,
                           "arrives a second time at the barrier of the cluster and has not waited");
     if (!in->k0) b->is_relaxed = 0;
+    if (!in->k0) cluster_await_stores(w);
     b->arrived[w->index] |= m;
+    const WarpPath path = path_of(w);
+    path_raise(&k->arriving, &path);
     k->arrived += (uint32_t)__builtin_popcount(m);
     if (k->arrived >= k->live) complete_cluster(x);
     return x->faulted ? NULL : in + 1;
@@ -223,6 +249,7 @@ const Inst *h_cluster_wait(Warp *w, const Inst *in)
     }
     b->passed[w->index] &= ~m;
     b->has_met = 1;
+    path_await(w, &k->passed);
     cluster_take(k, k->joined);
     exec_acquire(x);
     return in + 1;

@@ -6,6 +6,7 @@
 
 #include "eval/sim/exec/barrier.h"
 #include "eval/sim/exec/handlers.h"
+#include "eval/sim/machine/path.h"
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/cluster.h"
@@ -51,14 +52,16 @@ static Mbarrier barrier_at(Warp *w, const Inst *in, int lane)
     return none;
 }
 
-/* Ends the phase when all have arrived and the bytes that it expects are under way, which then land.
- * Returns 0, or -1 with a fault. */
+/* The warp has arrived, or has issued bytes. Ends the phase when all have arrived and the bytes that it
+ * expects are under way, which then land. Returns 0, or -1 with a fault. */
 static int end_phase(Warp *w, const Inst *in, Mbarrier b)
 {
     uint64_t v;
     memcpy(&v, b.p, 8);
     uint64_t expected = v & COUNT_MASK, pending = v >> COUNT_BITS & COUNT_MASK;
+    path_arrive(w->x, b.at, w);
     if (pending || bulk_missing(w->x, b.at)) return 0;
+    path_end_phase(w->x, b.at);
     v = state_of(expected, expected, (v & PARITY) ^ PARITY);
     memcpy(b.p, &v, 8);
     /* Whoever ends the phase, the copies that land are the current block's own. */
@@ -118,6 +121,7 @@ static int run_lane(Warp *w, const Inst *in, int lane)
         return bulk_expect(w, in, lane, b.at, count) ? -1 : arrive(w, in, lane, b, 1);
     case MBARRIER_COPIES: /* without .noinc it also raises the count by one, which cancels out */
         async_tie(w, lane, b.at);
+        path_arrive(w->x, b.at, w);
         return in->k1 ? arrive(w, in, lane, b, 1) : 0;
     case MBARRIER_ARRIVE:
     case MBARRIER_DROP:
@@ -126,6 +130,7 @@ static int run_lane(Warp *w, const Inst *in, int lane)
     default:
         parity = in->k0 == MBARRIER_WAIT ? row64(w, in->a)[lane] & PARITY : count & 1 ? PARITY : 0;
         if (w->x->cluster && (v & PARITY) != parity) cluster_await(w->x, b.at);
+        if ((v & PARITY) != parity) path_await_phase(w, b.at);
         w->awaits = (v & PARITY) != parity ? NULL : in;
         w->awaited = b.at;
         put_pred(w, in->e, 1u << lane, (v & PARITY) != parity ? FULL_MASK : 0);
@@ -229,6 +234,7 @@ static int deliver(Warp *w, const Inst *in, const Inst *side, int lane, Cargo c)
     Exec *x = w->x;
     int rank = other_block(w, side->mem, lane);
     if (rank >= 0 && cluster_enter(w, in, lane, rank)) return -1;
+    if (rank >= 0) cluster_count_store(x, c.bytes);
     Mbarrier b = barrier_at(w, side, lane);
     int r =
         !b.p || bulk_put(w, in, lane, c.p, c.bytes) || bulk_complete(w, in, lane, b.at, c.bytes);

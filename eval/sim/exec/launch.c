@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "eval/sim/exec/barrier.h"
 #include "eval/sim/exec/scheduler.h"
+#include "eval/sim/machine/path.h"
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/block_waits.h"
 #include "eval/sim/memory/bulk_copy.h"
@@ -219,7 +220,9 @@ static void start_block(Exec *x, uint64_t linear)
     c->tag = devmem_take_tag(x->mem, (uint32_t)linear);
     c->fenced_tag = c->tag;
     c->touched = c->stored = c->acquired = 0;
-    c->passed = 0;
+    c->passed = c->busiest = 0;
+    memset(c->scheduled, 0, sizeof c->scheduled);
+    path_start_block(x);
     order_start_block(x);
     waits_start_block(x);
     proxy_start_block(x);
@@ -262,50 +265,53 @@ static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t comp
     return each < completed ? each : completed;
 }
 
-/* Adds the instructions of the warps, and those of the scheduler with the most. */
+/* Adds the instructions of the warps, and those of the schedulers with the most. */
 static void count_schedulers(Exec *x)
 {
-    enum { SCHEDULERS = 4 };
-    uint64_t each[SCHEDULERS] = {0}, most = 0, sum = 0;
-    for (int i = 0; i < x->cta.n_warps; i++) each[i % SCHEDULERS] += x->warps[i].insts;
-    for (int i = 0; i < SCHEDULERS; i++) sum += each[i], raise_to(&most, each[i]);
-    x->counts.scheduled_insts += sum;
-    x->counts.busiest_insts += SCHEDULERS * most;
+    barrier_count_schedulers(x);
+    for (int i = 0; i < SCHEDULERS; i++) x->counts.scheduled_insts += x->cta.scheduled[i];
+    x->counts.busiest_insts += SCHEDULERS * x->cta.busiest;
+}
+
+/* Adds the path of the block, which is as long as the longest of its warps' in each part. */
+static void count_path(SimCounts *n, const WarpPath *path, uint64_t far, uint64_t warps)
+{
+    uint64_t waits = path->part[PATH_GLOBAL];
+    if (!waits && n->async_copies) waits = 1; /* a block waits for its first copies */
+    n->leader_dram_waits += path->part[PATH_DRAM] * warps;
+    n->leader_far_waits += far * warps;
+    n->block_global_waits += waits;
+    n->block_local_waits += path->part[PATH_LOCAL];
+    n->block_chain_cycles += path->part[PATH_CHAIN];
+    n->block_insts += path->part[PATH_INSTS];
+    raise_to(&n->global_waits_max, waits);
+    raise_to(&n->local_waits_max, path->part[PATH_LOCAL]);
+    raise_to(&n->chain_cycles_max, path->part[PATH_CHAIN]);
+    raise_to(&n->warp_insts_max, path->part[PATH_INSTS]);
 }
 
 /* Adds the block's counters. Returns its warp-instructions. */
 static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
 {
     SimCounts *n = &x->counts;
-    uint64_t global_waits = 0, local_waits = 0, chain = 0, insts = 0, sum = 0, dram = 0, far = 0;
+    uint64_t sum = 0, insts = 0, far = 0;
+    WarpPath longest = {0};
     for (int i = 0; i < x->cta.n_warps; i++) {
         Warp *w = &x->warps[i];
         traffic_settle_waits(w, 0);
-        raise_to(&dram, w->dram_waits);
-        raise_to(&far, w->dram_waits + w->l2_waits);
+        const WarpPath path = path_of(w);
+        path_raise(&longest, &path);
+        raise_to(&far, path.part[PATH_DRAM] + path.part[PATH_L2]);
         n->global_waits += w->global_waits;
         n->local_waits += w->local_waits;
         n->chain_cycles += w->chain;
         sum += w->insts;
-        raise_to(&global_waits, w->global_waits);
-        raise_to(&local_waits, w->local_waits);
-        raise_to(&chain, w->chain);
         raise_to(&insts, w->insts);
     }
     count_schedulers(x);
-    n->leader_dram_waits += dram * (uint64_t)x->cta.n_warps;
-    n->leader_far_waits += far * (uint64_t)x->cta.n_warps;
-    if (!global_waits && n->async_copies) global_waits = 1; /* a block waits for its first copies */
+    count_path(n, &longest, far, (uint64_t)x->cta.n_warps);
     uint64_t barriers = barriers_of_warp(x, arrivals, completed, insts);
-    n->block_global_waits += global_waits;
-    n->block_local_waits += local_waits;
-    n->block_chain_cycles += chain;
-    n->block_insts += insts;
     n->block_barriers += barriers;
-    raise_to(&n->global_waits_max, global_waits);
-    raise_to(&n->local_waits_max, local_waits);
-    raise_to(&n->chain_cycles_max, chain);
-    raise_to(&n->warp_insts_max, insts);
     raise_to(&n->block_barriers_max, barriers);
     raise_to(&n->heaviest_insts, sum);
     raise_to(&n->delay_max, waits_end_block(x));

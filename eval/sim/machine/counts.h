@@ -88,7 +88,8 @@ typedef struct {
     uint64_t shared_load_requests, shared_store_requests;
     uint64_t shared_load_wavefronts, shared_store_wavefronts;
     uint64_t shared_ideal_wavefronts;
-    uint64_t far_shared_bytes; /* of loads and atomics, of other blocks of the cluster */
+    uint64_t filled_bytes;     /* by copies, of zeros and of what comes from shared memory */
+    uint64_t far_shared_bytes; /* to and from other blocks of the cluster, as loads */
 
     /* Local memory (spills, indexed arrays) and constant memory. */
     uint64_t local_load_sectors, local_store_sectors;

@@ -12,6 +12,7 @@ enum {
     DOUBTED_UNWRITTEN = 2, /* in shared or local memory: stored, or a part of what has a value */
     DOUBTED_USED = 4       /* the same, in arithmetic */
 };
+enum { SCHEDULERS = 4 }; /* warp i runs on scheduler i % 4 */
 enum { MAX_WARPS = 32, RESERVED_SHARED = 1024 };
 /* The barriers that have an index in a program, and the one of a cluster. */
 enum { NAMED_BARRIERS = 16, CLUSTER_BARRIER = 16, MAX_BARRIERS = 17 };
@@ -21,6 +22,7 @@ typedef struct {
     uint32_t arrived, expected; /* expected 0: all live threads */
     uint32_t count;             /* bar.red: true predicates */
     uint32_t result, parties;   /* of the phase that completed last */
+    WarpPath path;              /* of the warps that have arrived */
 } Barrier;
 
 /* The current block. */
@@ -45,6 +47,9 @@ typedef struct {
     uint32_t live_threads;
     Barrier barriers[MAX_BARRIERS];
     int n_warps;
+    /* By scheduler, the instructions of its warps up to the last barrier of all; and the sum of the most that
+     * one had between two of them. */
+    uint64_t scheduled[SCHEDULERS], busiest;
 } Cta;
 
 typedef struct AsyncCopies AsyncCopies;
@@ -89,11 +94,12 @@ struct Exec {
     AsyncCopies *async;                   /* cp.async under way; NULL: none issued */
     BulkCopies *bulk;                     /* cp.async.bulk under way */
     WgmmaReads *wgmma;                    /* products under way; NULL: none issued */
-    struct BlockOrder *order;             /* the block's fences (memory/order.h); NULL: none */
-    struct ProxyFences *proxy;            /* of the block (memory/proxy.h); NULL: not needed */
-    struct OrderGraph *graph;             /* of the launch; NULL: no block has ordered anything */
-    struct BlockWaits *waits;             /* memory/block_waits.h; NULL: no block waits */
-    int sampled, closing; /* a sample of blocks runs; its last one (memory/block_waits.h) */
+    struct MbarrierPaths *paths; /* of the block (machine/path.h); NULL: nothing has arrived */
+    struct BlockOrder *order;    /* the block's fences (memory/order.h); NULL: none */
+    struct ProxyFences *proxy;   /* of the block (memory/proxy.h); NULL: not needed */
+    struct OrderGraph *graph;    /* of the launch; NULL: no block has ordered anything */
+    struct BlockWaits *waits;    /* memory/block_waits.h; NULL: no block waits */
+    int sampled, closing;        /* a sample of blocks runs; its last one (memory/block_waits.h) */
     uint64_t ticket,
         ticket_step;  /* of its first block; to the next one's, modulo the blocks but one */
     SimCounts counts; /* of the last launch */

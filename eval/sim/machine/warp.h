@@ -31,6 +31,12 @@ typedef struct Join {
     uint64_t opened;            /* the warp's instructions then */
 } Join;
 
+/* What a path consists of (machine/path.h). Of the global waits, some are for DRAM and some for L2. */
+enum { PATH_INSTS, PATH_CHAIN, PATH_GLOBAL, PATH_DRAM, PATH_L2, PATH_LOCAL, PATH_PARTS };
+typedef struct {
+    uint64_t part[PATH_PARTS];
+} WarpPath;
+
 typedef enum { SPLIT_READY, SPLIT_BARRIER, SPLIT_WARP_SYNC } SplitState;
 
 typedef struct {
@@ -90,6 +96,7 @@ struct Warp {
     unsigned char *local_init; /* [word][lane]: 4 bits each, a bit per byte written */
     /* Counters of the block. Of the global waits, dram_waits wait for DRAM and l2_waits for L2. */
     uint64_t insts, global_waits, dram_waits, l2_waits, local_waits, chain;
+    WarpPath ahead; /* by how much the path up to here is longer, by waits for other warps */
     /* Since the last code block began: its waits, and requests that went to DRAM or to L2. */
     uint32_t open_waits, dram_requests, l2_requests;
     uint32_t tid[3][LANES];

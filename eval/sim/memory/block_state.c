@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "eval/sim/machine/path.h"
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/order.h"
@@ -23,6 +24,7 @@ void block_save(const Exec *x, BlockState *b)
     b->async = x->async;
     b->bulk = x->bulk;
     b->wgmma = x->wgmma;
+    b->paths = x->paths;
     b->order = x->order;
     b->proxy = x->proxy;
     b->undefined_shared = x->undefined_shared;
@@ -44,6 +46,7 @@ void block_restore(Exec *x, const BlockState *b)
     x->async = b->async;
     x->bulk = b->bulk;
     x->wgmma = b->wgmma;
+    x->paths = b->paths;
     x->order = b->order;
     x->proxy = b->proxy;
     x->undefined_shared = b->undefined_shared;
@@ -58,6 +61,7 @@ void block_release(Exec *x)
     async_release(x);
     bulk_release(x);
     wgmma_release(x);
+    path_release(x);
     order_release_block(x);
     proxy_release_block(x);
     undefined_clear(x);

@@ -319,16 +319,25 @@ static void move_row(const Copy *c, const TensorRow *row, uint64_t shared, unsig
     }
 }
 
+/* What a copy puts into shared memory goes through the port to L2, also where it does not come from there. */
+static void count_filled(Exec *x, uint64_t bytes)
+{
+    x->counts.filled_bytes += bytes;
+}
+
 /* Fills in c->data by the map: zeros where the box is outside of the tensor. */
 static int take_box(Warp *w, Copy *c)
 {
     c->data = memory_alloc((size_t)tensor_box_rows(&c->box) * c->box.pitch);
+    uint64_t zeros = c->bytes;
     for (uint32_t i = 0, n = tensor_box_rows(&c->box); i < n; i++) {
         TensorRow row = tensor_box_row(&c->box, i);
         if (!row.bytes) continue;
         if (check_global(w, (Span){c->in, c->lane, row.global, row.bytes}, 0)) return -1;
         move_row(c, &row, c->to, c->data, devmem_host(w->x->mem, row.global));
+        zeros -= row.bytes;
     }
+    count_filled(w->x, zeros);
     return 0;
 }
 
@@ -342,6 +351,7 @@ static int take_source(Warp *w, Copy *c)
         if (!check_global(w, from_of(c), 0)) from = devmem_host(w->x->mem, c->from);
     } else {
         c->from &= UINT32_MAX;
+        count_filled(w->x, c->bytes);
         if (!each_part(w, c, c->from, part_read)) from = w->x->cta.shared + c->from;
     }
     if (from) {

@@ -98,6 +98,7 @@ void cluster_start(Exec *x)
     if (top > CLOCK_RENEWED) top = 0;
     k->base = top + 2;
     k->live = k->arrived = 0;
+    k->arriving = k->passed = (WarpPath){0};
     order_start_cluster(x);
     x->keeps_pending = 1;
     for (int r = 0; r < k->n; r++) {
@@ -111,6 +112,7 @@ void cluster_start(Exec *x)
         memset(b->passed, 0, sizeof b->passed);
         memset(b->charged, 0, sizeof b->charged);
         b->has_met = b->has_exited = b->n_signals = 0;
+        b->owing = 0;
         b->is_relaxed = 1;
         b->arrivals = 0;
         k->published[r] = k->joined[r] = k->met[r] = k->base - 1;
@@ -154,6 +156,19 @@ int cluster_rank(const Cluster *k, uint64_t at)
     return rank <= (uint64_t)k->n ? (int)rank - 1 : -1;
 }
 
+static int is_store(const Warp *w, const Inst *in)
+{
+    const PtxInst *source = exec_source(w, in);
+    return source && !strcmp(source->op, "st");
+}
+
+void cluster_await_stores(Warp *w)
+{
+    ClusterBlock *me = &w->x->cluster->blocks[w->x->cluster->actor];
+    if (me->owing >> w->index & 1) w->chain += FAR_CYCLES;
+    me->owing &= ~(1u << w->index);
+}
+
 int cluster_enter(Warp *w, const Inst *in, int lane, int rank)
 {
     Exec *x = w->x;
@@ -172,7 +187,9 @@ int cluster_enter(Warp *w, const Inst *in, int lane, int rank)
             "before, without which that block may not have started",
             rank);
     home->touched[k->actor] = me->clock;
-    if (me->charged[w->index] != w->insts) {
+    if (is_store(w, in)) {
+        me->owing |= 1u << w->index;
+    } else if (me->charged[w->index] != w->insts) {
         me->charged[w->index] = w->insts;
         w->chain += FAR_CYCLES;
     }
@@ -204,17 +221,24 @@ static int is_of_cluster(const Warp *w, const Access *a)
     return 0;
 }
 
-/* Nothing waits for a store. A bank conflict takes as long as CONFLICT_BYTES, and an atomic 2.5 times as
- * long as a load (an H200, 2026-11-29). */
+void cluster_count_store(Exec *x, uint64_t bytes)
+{
+    x->counts.far_shared_bytes += bytes * 7 / 20;
+}
+
+/* A bank conflict takes as long as CONFLICT_BYTES, and an atomic 2.5 times as long as a load (an H200,
+ * 2026-11-29). */
 static void count_far(Warp *w, const Access *a)
 {
     enum { CONFLICT_BYTES = 48 };
-    const PtxInst *in = exec_source(w, a->in);
-    if (in && !strcmp(in->op, "st")) return;
     uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size,
              conflicts = CONFLICT_BYTES * (uint64_t)a->p->wavefronts;
     if (a->mo->kind == MEM_ATOM || a->mo->kind == MEM_RED) bytes = bytes * 5 / 2;
-    w->x->counts.far_shared_bytes += bytes > conflicts ? bytes : conflicts;
+    if (conflicts > bytes) bytes = conflicts;
+    if (is_store(w, a->in))
+        cluster_count_store(w->x, bytes);
+    else
+        w->x->counts.far_shared_bytes += bytes;
 }
 
 int cluster_access(Warp *w, Access *a, int (*once)(Warp *, Access *))

@@ -39,8 +39,9 @@ typedef struct {
      * before, for which they have not waited yet. */
     uint32_t arrived[MAX_WARPS], passed[MAX_WARPS];
     uint64_t charged[MAX_WARPS]; /* the instructions of the warp when it last waited for a block */
-    uint64_t arrivals;           /* of its warps at barriers */
-    uint32_t *marks;             /* by word of its shared memory (cluster_shadow.c) */
+    uint32_t owing;    /* warps whose stores to other blocks nobody has waited for, a bit each */
+    uint64_t arrivals; /* of its warps at barriers */
+    uint32_t *marks;   /* by word of its shared memory (cluster_shadow.c) */
     size_t n_marks;
     ClusterSignal *signals;
     int n_signals, cap_signals;
@@ -54,6 +55,7 @@ typedef struct Cluster {
     uint32_t base;                   /* all clocks when the cluster began */
     uint32_t joined[CLUSTER_MAX];    /* what all have seen who met at the last barrier */
     uint32_t met[CLUSTER_MAX];       /* their clocks at the last barrier */
+    WarpPath arriving, passed;       /* of the warps that arrive, and of those that met last */
     uint32_t published[CLUSTER_MAX]; /* what all have seen who executed a fence */
     ClusterBlock blocks[CLUSTER_MAX];
 } Cluster;
@@ -75,6 +77,11 @@ int cluster_rank(const Cluster *k, uint64_t at);
 /* The current block is the actor's. Returns 0, or -1 with a fault of this lane. */
 int cluster_enter(Warp *w, const Inst *in, int lane, int rank);
 void cluster_leave(Exec *x);
+/* Bytes that are stored in another block, which take 0.35 of what loads take (an H200, 2026-11-29:
+ * dsmem_store of tests/bench/rates). */
+void cluster_count_store(Exec *x, uint64_t bytes);
+/* The warp waits until its stores have reached the other blocks. */
+void cluster_await_stores(Warp *w);
 /* Runs an access to shared memory in the block that its addresses name. Returns as `once`, or 1: the lanes
  * must be taken one by one. */
 int cluster_access(Warp *w, Access *a, int (*once)(Warp *, Access *));

@@ -1,0 +1,41 @@
+/* The path of a warp: what it executes and waits for, one after another, from the start of its block. A warp
+ * that waits at a barrier for another one goes on no earlier than that, so that its path is at least as long.
+ * Warps that take turns between barriers have the sum of their turns. */
+#ifndef EVAL_SIM_MACHINE_PATH_H
+#define EVAL_SIM_MACHINE_PATH_H
+
+#include "eval/sim/machine/exec.h"
+
+static inline WarpPath path_of(const Warp *w)
+{
+    return (WarpPath){
+        {w->ahead.part[PATH_INSTS] + w->insts, w->ahead.part[PATH_CHAIN] + w->chain,
+         w->ahead.part[PATH_GLOBAL] + w->global_waits, w->ahead.part[PATH_DRAM] + w->dram_waits,
+         w->ahead.part[PATH_L2] + w->l2_waits, w->ahead.part[PATH_LOCAL] + w->local_waits}};
+}
+
+static inline void path_raise(WarpPath *to, const WarpPath *by)
+{
+    for (int i = 0; i < PATH_PARTS; i++)
+        if (by->part[i] > to->part[i]) to->part[i] = by->part[i];
+}
+
+/* The warp has waited until the end of another path. */
+static inline void path_await(Warp *w, const WarpPath *end)
+{
+    const WarpPath now = path_of(w);
+    for (int i = 0; i < PATH_PARTS; i++)
+        if (end->part[i] > now.part[i]) w->ahead.part[i] += end->part[i] - now.part[i];
+}
+
+/* ---- mbarriers, by their offsets in shared memory (path.c) ---- */
+
+/* The warp arrives, or has issued what arrives. */
+void path_arrive(Exec *x, uint32_t at, const Warp *w);
+/* The phase ends; its path is what waits for it. */
+void path_end_phase(Exec *x, uint32_t at);
+void path_await_phase(Warp *w, uint32_t at);
+void path_start_block(Exec *x);
+void path_release(Exec *x);
+
+#endif
