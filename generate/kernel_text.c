@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/part.h"
 #include "generate/alone_text.h"
+#include "generate/branch_text.h"
 #include "generate/estimate.h"
 #include "generate/fold_text.h"
 #include "generate/plain.h"
@@ -144,7 +145,8 @@ void writer_step(Writer *w, int step, const char *indent)
     if (is_expression(w, step)) writer_ahead(w, step, indent);
     buffer_printf(&w->body, "%s%s%s %s = ", indent, w->k->nodes->plain ? "" : "const ",
                   writer_type(w, step), writer_name(w, step, name));
-    if (writer_is_guarded(w, step)) put_condition(w, step);
+    const int branched = w->branch && w->branch[step];
+    if (writer_is_guarded(w, step) && !branched) put_condition(w, step);
     if (w->moved && w->moved[step])
         buffer_printf(&w->body, "(%s)keep%d[row + v][c]", writer_type(w, step), step);
     else if (s->place || node_of(w, step)->kind == NODE_COORD)
@@ -153,6 +155,8 @@ void writer_step(Writer *w, int step, const char *indent)
         put_packed(w, step);
     else if (is_load(w, step))
         put_load(w, step);
+    else if (branched)
+        buffer_printf(&w->body, node_of(w, step)->kind == NODE_PAD ? "u%d[v]" : "u%d", step);
     else if (node_of(w, step)->kind == NODE_PAD)
         put_padded(w, step);
     else
@@ -260,11 +264,13 @@ void writer_vector_stores(Writer *w, const char *indent)
 /* The work on V elements that begin at `c`. */
 static void put_elements(Writer *w, const Pass *p, Place from, const char *indent)
 {
-    unsigned char set[KERNEL_STEPS];
+    unsigned char set[KERNEL_STEPS], in[KERNEL_STEPS];
     char deeper[40], place[32], name_of[16];
     snprintf(deeper, sizeof deeper, "%s    ", indent);
     writer_needed(w, p, set);
+    branch_find(w, p, in);
     for (int i = 0; i < w->k->n; i++) {
+        set[i] &= !branch_hides(w, in, i);
         if (!set[i] || !writer_is_packed(w, i)) continue;
         const char *at = pack_place(w, i, from, place);
         writer_help(w, HELP_PACK);
@@ -280,21 +286,18 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
                           dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype), r);
         }
     if (from != IN_BATCH) fold_put_values(w, p, 1, indent);
-    /* A kernel of single results may have no axis, and then no last one. */
-    const char *name = w->vec > 1 ? w->k->axes.name[w->last] : "";
+    branch_put(w, in, indent);
     if (w->vec > 1)
-        buffer_printf(
-            &w->body,
-            "#pragma unroll\n%sfor (int v = 0; v < V; v++) {\n%sconst %s %s = from_%s + v;\n",
-            indent, deeper, w->k->has_folds && !w->wide ? "int" : "long long", name, name);
+        branch_put_elements_head(w, indent);
     else
         buffer_printf(&w->body, "%s{\n%sconst int v = 0;\n%s(void)v;\n", indent, deeper, deeper);
-    if (w->vec > 1) buffer_printf(&w->body, "%s(void)%s;\n", deeper, name);
+    w->branch = in;
     for (int i = 0; i < w->k->n; i++)
         if (set[i] && in_columns(w, i) && !is_fold(w, i)) writer_step(w, i, deeper);
     for (int i = 0; i < w->k->n && p->level; i++)
         if (writer_takes_part(w, p, i)) fold_put_element(w, i, from == IN_BATCH, deeper);
     if (!p->level) writer_stores(w, deeper);
+    w->branch = NULL;
     buffer_printf(&w->body, "%s}\n", indent);
     if (from != IN_BATCH) fold_put_taken(w, p, 1, indent);
     if (!p->level) writer_vector_stores(w, indent);
@@ -317,7 +320,11 @@ void writer_axes(Writer *w, unsigned mask, const char *flat, const char *type, c
         for (int i = 0; i < a->n; i++)
             if (mask >> i & 1) last = i;
     if (!left) return;
-    const int narrow = !strcmp(type, "int") || (w->slices && !strcmp(flat, "row"));
+    /* Numbers of rows and of elements are parameters of 32 bits where no tensor is wide. */
+    const int narrow = !strcmp(type, "int") || (w->slices && !strcmp(flat, "row")) ||
+                       (!w->wide && !w->k->nodes->plain);
+    /* A product of what comes from 32 bits is one instruction. */
+    const char *cast = narrow && strcmp(type, "int") && !w->k->nodes->plain ? "(int)" : "";
     if (left > 1) {
         if (!narrow) writer_help(w, HELP_OVER);
         buffer_printf(&w->body, "%s%s rest%u = %s;\n", indent, narrow ? "unsigned" : "long long",
@@ -333,15 +340,15 @@ void writer_axes(Writer *w, unsigned mask, const char *flat, const char *type, c
             buffer_printf(&w->body, "%sconst %s %s%s = %s;\n", indent, type, prefix, a->name[i],
                           flat);
         } else if (n == 1) {
-            buffer_printf(&w->body, "%sconst %s %s%s = (%s)rest%u;\n", indent, type, prefix,
-                          a->name[i], type, mask);
+            buffer_printf(&w->body, "%sconst %s %s%s = (%s)%srest%u;\n", indent, type, prefix,
+                          a->name[i], type, cast, mask);
         } else {
             const char *size = writer_size(w, a->size[i]);
             char over[64];
             snprintf(over, sizeof over, narrow ? "rest%u / (unsigned)%s" : "over(rest%u, %s)", mask,
                      size);
-            buffer_printf(&w->body, "%sconst %s %s%s = (%s)(rest%u - %s * %s);\n", indent, type,
-                          prefix, a->name[i], type, mask, over, size);
+            buffer_printf(&w->body, "%sconst %s %s%s = (%s)%s(rest%u - %s * %s);\n", indent, type,
+                          prefix, a->name[i], type, cast, mask, over, size);
             buffer_printf(&w->body, "%srest%u = %s;\n", indent, mask, over);
         }
         if (*prefix)
@@ -377,12 +384,13 @@ static void put_strip_head(Writer *w, const Strip *l, const char *indent)
 /* All loads of the pass that `from` holds come first, then the work on each. */
 static void put_strip(Writer *w, const Pass *p, const Strip *l, Place from, const char *indent)
 {
-    unsigned char set[KERNEL_STEPS];
+    unsigned char set[KERNEL_STEPS], in[KERNEL_STEPS];
     char deeper[40], place[32];
     int any = 0;
     writer_needed(w, p, set);
+    branch_find(w, p, in);
     for (int i = 0; i < w->k->n; i++) {
-        set[i] = set[i] && writer_is_packed(w, i) && w->kept[i] < 2 &&
+        set[i] = set[i] && !in[i] && writer_is_packed(w, i) && w->kept[i] < 2 &&
                  pack_place(w, i, from, place) != NULL;
         if (set[i] && from == IN_BATCH) {
             writer_help(w, HELP_PACK);
@@ -466,11 +474,11 @@ static void put_rows_head(Writer *w)
                    *name = w->k->axes.name[w->strip];
         buffer_printf(&w->body,
                       "    const int lane = threadIdx.y;\n"
-                      "    const long long strips = (%s + 31) / 32, own = blockIdx.x %% strips * "
-                      "32 + threadIdx.x;\n"
+                      "    const %s strips = (%s + 31) / 32;\n"
+                      "    const long long own = blockIdx.x %% strips * 32LL + threadIdx.x;\n"
                       "    const long long %s = own < %s ? own : %s - 1;\n"
                       "    const bool inside = own < %s;\n",
-                      n, name, n, n, n);
+                      w->wide ? "long long" : "unsigned", n, name, n, n, n);
         writer_axes(w, w->k->rows & ~(1u << w->strip), "(blockIdx.x / strips)", "long long",
                     "    ");
         return;

@@ -23,10 +23,11 @@ typedef struct {
     int wide;
     unsigned n_loops; /* so far: each has a counter of its own */
     unsigned char *kept, *defined;
-    char (*name)[WRITER_NAME];  /* by step: of its value; NULL: t and the step's number */
-    const Index *flat;          /* the place that the text has as `i`; NULL: none */
-    const unsigned char *moved; /* by step: loads that a tile in shared memory has; NULL: none */
-    int number;                 /* of the source that it is launched by */
+    char (*name)[WRITER_NAME];   /* by step: of its value; NULL: t and the step's number */
+    const Index *flat;           /* the place that the text has as `i`; NULL: none */
+    const unsigned char *branch; /* by step: those that a branch has computed; NULL: none */
+    const unsigned char *moved;  /* by step: loads that a tile in shared memory has; NULL: none */
+    int number;                  /* of the source that it is launched by */
     int ahead; /* of the step that is written: the next of its calls that have names; 0: none has */
     int failed, near; /* near: as KernelElement says */
 } Writer;

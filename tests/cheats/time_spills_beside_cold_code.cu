@@ -1,7 +1,7 @@
 // Code that never runs beside code that spills: the spills cost as much as without it, 30 ms.
 // task: matmul
 // expect: ok
-// most: 0.015
+// most sim: 0.015
 //@ launch mm<<<dim3(ceil_div(n, 128), ceil_div(m, 128)), 256>>>(a, b, c, m, n, k)
 extern "C" __global__ void __launch_bounds__(256, 8) mm(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c, int m, int n, int k)
 {

@@ -85,8 +85,9 @@ done <<'END'
 END
 "$BUILD/bin/quern-kernel" --task qknorm >rotary.cu && [ "$(grep -c '^//@ launch' rotary.cu)" = 2 ] &&
   [ "$(grep -c 'unsigned)V);' rotary.cu)" -ge 4 ] &&
+  [ "$(grep -c 'float u[0-9]*\[V\];' rotary.cu)" -ge 4 ] && grep -q 'const bool u[0-9]* = from_' rotary.cu &&
   "$BUILD/bin/quern-eval" --task qknorm --device sim:h100 rotary.cu >out 2>&1
-ok $? "norms of rows whose halves change places, by vectors: $(sed -n 's/^ *score *//p' out)"
+ok $? "norms of rows whose halves change places, by vectors and by halves: $(sed -n 's/^ *score *//p' out)"
 unset QUERN_TASKS
 "$BUILD/bin/quern-kernel" --task kernelbench/level3/k3_34_vanillarnnhidden >many.cu &&
   head -n 1 many.cu | grep -q 'a plan of .* buffers, at most 256'
