@@ -9,10 +9,10 @@
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/splits.h"
 #include "eval/sim/exec/warp_sync.h"
-#include "eval/sim/machine/path.h"
 #include "eval/sim/memory/block_waits.h"
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/order.h"
+#include "eval/sim/memory/path.h"
 #include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/shadow.h"
 

@@ -6,10 +6,10 @@
 
 #include "eval/sim/exec/barrier.h"
 #include "eval/sim/exec/handlers.h"
-#include "eval/sim/machine/path.h"
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/cluster.h"
+#include "eval/sim/memory/path.h"
 #include "eval/sim/memory/shadow.h"
 
 enum { COUNT_BITS = 20, LANE_COST = 32 };

@@ -94,12 +94,12 @@ struct Exec {
     AsyncCopies *async;                   /* cp.async under way; NULL: none issued */
     BulkCopies *bulk;                     /* cp.async.bulk under way */
     WgmmaReads *wgmma;                    /* products under way; NULL: none issued */
-    struct MbarrierPaths *paths; /* of the block (machine/path.h); NULL: nothing has arrived */
-    struct BlockOrder *order;    /* the block's fences (memory/order.h); NULL: none */
-    struct ProxyFences *proxy;   /* of the block (memory/proxy.h); NULL: not needed */
-    struct OrderGraph *graph;    /* of the launch; NULL: no block has ordered anything */
-    struct BlockWaits *waits;    /* memory/block_waits.h; NULL: no block waits */
-    int sampled, closing;        /* a sample of blocks runs; its last one (memory/block_waits.h) */
+    struct BlockPaths *paths;  /* of the block (memory/path.h); NULL: nothing has arrived */
+    struct BlockOrder *order;  /* the block's fences (memory/order.h); NULL: none */
+    struct ProxyFences *proxy; /* of the block (memory/proxy.h); NULL: not needed */
+    struct OrderGraph *graph;  /* of the launch; NULL: no block has ordered anything */
+    struct BlockWaits *waits;  /* memory/block_waits.h; NULL: no block waits */
+    int sampled, closing;      /* a sample of blocks runs; its last one (memory/block_waits.h) */
     uint64_t ticket,
         ticket_step;  /* of its first block; to the next one's, modulo the blocks but one */
     SimCounts counts; /* of the last launch */

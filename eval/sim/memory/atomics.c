@@ -6,6 +6,7 @@
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/memory_ops.h"
 #include "eval/sim/memory/order.h"
+#include "eval/sim/memory/path.h"
 #include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
@@ -88,6 +89,10 @@ static void perform(Warp *w, const Access *a)
         }
     }
     if (changes) w->splits[w->current].looks = 0; /* it does not spin */
+    /* A lock is taken by a comparison or an exchange, and given back otherwise. Comparisons alone, as of sums
+     * that are made of them, order nothing. */
+    if (!changes || mo->atom == ATOM_CAS || mo->atom == ATOM_EXCH) path_hear(w, a);
+    if (changes && mo->atom != ATOM_CAS) path_tell(w, a);
 }
 
 /* Lanes with one bank wait for one another. Floats are added by a loop of compare and swap, which lanes that

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "eval/sim/machine/path.h"
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/order.h"
+#include "eval/sim/memory/path.h"
 #include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/undefined.h"
 #include "eval/sim/memory/wgmma_reads.h"

@@ -15,7 +15,7 @@ typedef struct {
     AsyncCopies *async;
     BulkCopies *bulk;
     WgmmaReads *wgmma;
-    struct MbarrierPaths *paths;
+    struct BlockPaths *paths;
     struct BlockOrder *order;
     struct ProxyFences *proxy;
     unsigned char *undefined_shared;

@@ -9,6 +9,7 @@
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/local_memory.h"
 #include "eval/sim/memory/order.h"
+#include "eval/sim/memory/path.h"
 #include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
@@ -193,6 +194,7 @@ static inline __attribute__((always_inline)) int load_shared(Warp *w, Access *a)
     if (a->mo->order != ORDER_WEAK) {
         order_meet(w);
         exec_look(w, a->in, a->base);
+        path_hear(w, a);
     }
     n->shared_load_requests++;
     n->shared_load_wavefronts += a->p->wavefronts;
@@ -210,6 +212,7 @@ static int load_global(Warp *w, Access *a)
         waits_look(w, a);
         order_observe(w, a);
         exec_look(w, a->in, a->base);
+        path_hear(w, a);
     }
     if (global_check_load(w, a) || (a->mo->read_only && global_check_read_only(w, a))) return -1;
     traffic_count(w, a, MEM_LOAD);
@@ -227,6 +230,7 @@ static inline __attribute__((always_inline)) int store_shared(Warp *w, Access *a
     n->shared_store_requests++;
     n->shared_store_wavefronts += a->p->wavefronts;
     traffic_count_shared(n, a->mo->traffic, a->p);
+    if (a->mo->order != ORDER_WEAK) path_tell(w, a);
     store_rows(w, a);
     return store_agrees(w, a);
 }
@@ -252,7 +256,10 @@ static int store_global(Warp *w, Access *a)
     int r = access_global_bounds(w, a, 1);
     if (r) return r;
     if (a->mo->order >= ORDER_RELEASE) global_fence(w, a->mo->scope, FENCE_RELEASES);
-    if (a->mo->order != ORDER_WEAK) waits_store(w, a);
+    if (a->mo->order != ORDER_WEAK) {
+        waits_store(w, a);
+        path_tell(w, a);
+    }
     if (global_check_store(w, a, store_changes)) return -1;
     traffic_count(w, a, MEM_STORE);
     store_rows(w, a);

@@ -1,10 +1,11 @@
 /* The path of a warp: what it executes and waits for, one after another, from the start of its block. A warp
  * that waits at a barrier for another one goes on no earlier than that, so that its path is at least as long.
  * Warps that take turns between barriers have the sum of their turns. */
-#ifndef EVAL_SIM_MACHINE_PATH_H
-#define EVAL_SIM_MACHINE_PATH_H
+#ifndef EVAL_SIM_MEMORY_PATH_H
+#define EVAL_SIM_MEMORY_PATH_H
 
 #include "eval/sim/machine/exec.h"
+#include "eval/sim/memory/access.h"
 
 static inline WarpPath path_of(const Warp *w)
 {
@@ -35,6 +36,12 @@ void path_arrive(Exec *x, uint32_t at, const Warp *w);
 /* The phase ends; its path is what waits for it. */
 void path_end_phase(Exec *x, uint32_t at);
 void path_await_phase(Warp *w, uint32_t at);
+/* ---- what warps of the block tell one another through memory, by lines (path.c) ---- */
+
+/* An atomic or a store that is not weak, and a load that is none or an atomic that may take a lock. */
+void path_tell(Warp *w, const Access *a);
+void path_hear(Warp *w, const Access *a);
+
 void path_start_block(Exec *x);
 void path_release(Exec *x);
 

@@ -1,0 +1,88 @@
+/* Mbarriers whose offsets meet in the table share an entry, as do lines of memory: that makes a path
+ * longer and never shorter. */
+#include "eval/sim/memory/path.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { MBARRIERS = 64, MBARRIER_BYTES = 8, LINES = 64, LINE_BYTES = 128, SPACES = 2 };
+
+struct BlockPaths {
+    struct {
+        WarpPath arriving, ended; /* of the phase under way, and of the last one */
+    } of[MBARRIERS];
+    WarpPath told[SPACES][LINES]; /* of the warps that have told something by a line */
+    int tells;
+};
+
+static int slot_of(uint32_t at)
+{
+    return (int)(at / MBARRIER_BYTES % MBARRIERS);
+}
+
+void path_arrive(Exec *x, uint32_t at, const Warp *w)
+{
+    if (!x->paths) x->paths = memory_alloc(sizeof *x->paths);
+    const WarpPath path = path_of(w);
+    path_raise(&x->paths->of[slot_of(at)].arriving, &path);
+}
+
+void path_end_phase(Exec *x, uint32_t at)
+{
+    if (!x->paths) return;
+    path_raise(&x->paths->of[slot_of(at)].ended, &x->paths->of[slot_of(at)].arriving);
+    x->paths->of[slot_of(at)].arriving = (WarpPath){0};
+}
+
+void path_await_phase(Warp *w, uint32_t at)
+{
+    if (w->x->paths) path_await(w, &w->x->paths->of[slot_of(at)].ended);
+}
+
+/* The lines of an access, in the table's part for shared or for global memory. */
+typedef struct {
+    uint64_t first, n;
+    int is_global;
+} Lines;
+
+static Lines lines_of(const Access *a)
+{
+    const uint64_t lo = a->base + (uint64_t)(int64_t)a->p->min,
+                   hi = a->base + (uint64_t)(int64_t)a->p->max,
+                   n = hi / LINE_BYTES - lo / LINE_BYTES + 1;
+    return (Lines){lo / LINE_BYTES, n < LINES ? n : LINES, lo >= ARENA_BASE};
+}
+
+void path_tell(Warp *w, const Access *a)
+{
+    Exec *x = w->x;
+    if (!x->counted) return;
+    if (!x->paths) x->paths = memory_alloc(sizeof *x->paths);
+    const WarpPath path = path_of(w);
+    const Lines l = lines_of(a);
+    x->paths->tells = 1;
+    for (uint64_t i = 0; i < l.n; i++)
+        path_raise(&x->paths->told[l.is_global][(l.first + i) % LINES], &path);
+}
+
+void path_hear(Warp *w, const Access *a)
+{
+    const struct BlockPaths *paths = w->x->paths;
+    if (!paths || !paths->tells) return;
+    const Lines l = lines_of(a);
+    for (uint64_t i = 0; i < l.n; i++)
+        path_await(w, &paths->told[l.is_global][(l.first + i) % LINES]);
+}
+
+void path_start_block(Exec *x)
+{
+    if (x->paths) memset(x->paths, 0, sizeof *x->paths);
+}
+
+void path_release(Exec *x)
+{
+    free(x->paths);
+    x->paths = NULL;
+}
