@@ -93,14 +93,29 @@ static void make_positive(const Walk *k, int value)
     if (input >= 0 && is_real(&k->t->inputs[input])) k->in[input].positive = 1;
 }
 
-/* The other factor of what rows are multiplied by. A mean that is far from zero stays so with ones alone. */
-static void even(const Walk *k, int value, int product)
+/* Makes all elements of an input equal. */
+static void level(const Walk *k, int value, double to)
 {
     int input = input_of(k, value);
-    if (k->v != VARIANT_FAR || product)
+    if (input >= 0 && is_real(&k->t->inputs[input]))
+        k->in[input].factor = 0, k->in[input].shift = to;
+}
+
+/* The other factor of what rows are multiplied by. A mean that is far from zero stays so with ones alone, and
+ * a row that falls. */
+static void even(const Walk *k, int value, int product)
+{
+    if ((k->v != VARIANT_FAR && k->v != VARIANT_FALLING) || product)
         make_positive(k, value);
-    else if (input >= 0 && is_real(&k->t->inputs[input]))
-        k->in[input].factor = 0, k->in[input].shift = 1;
+    else
+        level(k, value, 1);
+}
+
+/* What is added to rows that fall is zero. */
+static void add_nothing(const Walk *k, const GraphCall *c)
+{
+    for (int i = 0; i < c->call.n_tensors && k->v == VARIANT_FALLING && is_sum(c->call.op); i++)
+        if (k->reached[c->in[i]] <= 0) level(k, c->in[i], 0);
 }
 
 static int is_bounded(const Op *op)
@@ -133,6 +148,7 @@ static int reach(Walk *k, int value)
             even(k, a, product);
     }
     for (int i = 0; i < c->call.n_tensors && !found; i++) found = reach(k, c->in[i]);
+    if (found) add_nothing(k, c);
     if (found) k->reached[value] = 1;
     return found;
 }
@@ -287,6 +303,7 @@ static void carry(Walk *k, const GraphCall *c, int value, int *found)
             : 1;
     Dtype type = c->call.tensor[0].dtype;
     if (k->v == VARIANT_LEAST && input_of(k, value) < 0) return;
+    if (k->v == VARIANT_FALLING && is_behind(k, value)) return;
     if (is_behind(k, value)) {
         double by = k->v == VARIANT_FAR ? FAR_BY * size_at(k, value) : 0;
         if (k->v == VARIANT_LOW) by = type == DTYPE_F16 ? LOW_BY_HALF : LOW_BY;

@@ -58,7 +58,8 @@ const char *variant_name(Variant v)
                                         "few bits",
                                         "rows of zeros",
                                         "ends of the range",
-                                        "near the least number"};
+                                        "near the least number",
+                                        "rows that fall"};
     return names[v];
 }
 

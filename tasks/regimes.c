@@ -6,10 +6,20 @@
 
 #include "tasks/carried.h"
 
-enum { ENOUGH_ROWS = 8, FEW_ROWS = 4, RUN = 7, RANGE_PARTS = 4, CHUNK = 512 };
+enum { ENOUGH_ROWS = 8, FEW_ROWS = 4, RUN = 7, RANGE_PARTS = 4, FALLS = 4, CHUNK = 512 };
 
 /* Parts of operators' names, and the variants that show their faults, as bits from VARIANT_SIGNS on. */
-enum { SIGNS = 1, LARGE = 2, FAR = 4, LOW = 8, ENDS = 16, FEW = 32, ZERO = 64, LEAST = 256 };
+enum {
+    SIGNS = 1,
+    LARGE = 2,
+    FAR = 4,
+    LOW = 8,
+    ENDS = 16,
+    FEW = 32,
+    ZERO = 64,
+    LEAST = 256,
+    FALL = 512
+};
 static const struct {
     const char *name;
     unsigned shows;
@@ -73,6 +83,15 @@ static const struct {
                 {".div", ENDS},
                 {".pow", ENDS},
                 {"batch_norm", ENDS},
+                {".sum", FALL},
+                {".cumsum", FALL},
+                {".mean", FALL},
+                {"vector_norm", FALL},
+                {"rms_norm", FALL},
+                {"layer_norm", FALL},
+                {".var", FALL},
+                {"softmax", FALL},
+                {"logsumexp", FALL},
                 {".cos.", FEW},
                 {".sin.", FEW},
                 {".tan.", FEW},
@@ -148,13 +167,16 @@ static int converts_to_integers(const Task *t)
     return 0;
 }
 
+static int is_half(Dtype d)
+{
+    return d == DTYPE_F16 || d == DTYPE_BF16;
+}
+
 /* Sums as large as a half type has few numbers. */
 static int sums_to_half(const Task *t)
 {
     for (int i = 0; i < t->n_outputs; i++)
-        if ((t->outputs[i].dtype == DTYPE_F16 || t->outputs[i].dtype == DTYPE_BF16) &&
-            has_operator(t, ".sum."))
-            return 1;
+        if (is_half(t->outputs[i].dtype) && has_operator(t, ".sum.")) return 1;
     return 0;
 }
 
@@ -181,6 +203,9 @@ int regimes_has(const Task *t, Variant v)
         positive |= is_real(&t->inputs[i]) && t->inputs[i].draw == DRAW_POSITIVE;
     }
     if (v == VARIANT_LEAST && !may_be_least(t)) return 0;
+    if (v == VARIANT_FALLING &&
+        (first_with_rows(t) < 0 || !is_half(t->inputs[first_with_rows(t)].dtype)))
+        return 0;
     if (v == VARIANT_LOW && first_with_rows(t) >= 0 && converts_to_integers(t)) return 1;
     if (v == VARIANT_LARGE_ROWS && first_with_rows(t) >= 0 && sums_to_half(t)) return 1;
     int has = v == VARIANT_ENDS ? positive : v == VARIANT_FEW_BITS ? real : first_with_rows(t) >= 0;
@@ -222,6 +247,7 @@ double regimes_scale(Variant v)
     case VARIANT_SIGNS:
     case VARIANT_FEW_BITS:
     case VARIANT_ZERO_ROWS:
+    case VARIANT_FALLING:
     case VARIANT_RANGE: return 1.0;
     case VARIANT_LARGE_ROWS: return 64.0;
     default: return 1000.0;
@@ -238,12 +264,24 @@ static size_t row_length(const TaskTensor *x, const int64_t *shape)
     return length ? length : 1;
 }
 
+/* What an element is made of its part of the sum, so that the operators give such a part. */
+typedef enum { BY_ROOTS = 1, BY_LOGARITHMS = 2, BY_ODDS = 4, AS_IT_IS = 8 } Fall;
+
+size_t regimes_row(const Task *t, const Workload *w)
+{
+    int input = leading(t);
+    int64_t shape[TASK_MAX_RANK];
+    if (input < 0 || task_shape(t, w, &t->inputs[input], shape, NULL)) return 0;
+    return row_length(&t->inputs[input], shape);
+}
+
 typedef struct {
     const TaskTensor *x;
     const Carried *by;
     Variant variant;
-    size_t length; /* of a row */
-    int whole;     /* else it may not be negative */
+    size_t length;  /* of a row */
+    unsigned falls; /* VARIANT_FALLING: of Fall */
+    int whole;      /* else it may not be negative */
     IntegerBounds range;
 } Change;
 
@@ -295,6 +333,33 @@ static double near_least(const Change *c, double x, size_t row, size_t at)
     return -size;
 }
 
+/* A task without one of them has sums of the elements themselves. */
+static unsigned falls_of(const Task *t)
+{
+    unsigned falls = 0;
+    if (has_operator(t, "norm") || has_operator(t, ".var")) falls |= BY_ROOTS;
+    if (has_operator(t, "softmax") || has_operator(t, "logsumexp")) falls |= BY_LOGARITHMS;
+    if (has_operator(t, "sigmoid") || has_operator(t, ".silu")) falls |= BY_ODDS;
+    return falls && !has_operator(t, ".sum") && !has_operator(t, ".mean") ? falls
+                                                                          : falls | AS_IT_IS;
+}
+
+/* A sum of a half type that begins with up to 15 large elements loses each of the others, or makes it larger:
+ * it is a third of the sum's last place, or a power of two of that. One of float32 keeps all. */
+static double falling(const Change *c, size_t row, size_t at)
+{
+    int bits = c->x->dtype == DTYPE_F16 ? 10 : 7, large = at < c->length / 4;
+    double part = ldexp(0.35, (int)(row % FALLS) - bits);
+    unsigned fall = c->falls;
+    for (size_t skip = row / FALLS % FALLS; skip && fall & (fall - 1); skip--) fall &= fall - 1;
+    switch (fall & -fall) {
+    case BY_ROOTS: return large ? 1 : sqrt(part);
+    case BY_LOGARITHMS: return large ? -log(part) : 0;
+    case BY_ODDS: return large ? 4 : log(part);
+    default: return large ? 1 : part;
+    }
+}
+
 /* One element of a row: number `at`. rows: as Carried has it. Float16 ends at 65504. */
 static double changed(const Change *c, double x, size_t row, size_t at)
 {
@@ -306,6 +371,7 @@ static double changed(const Change *c, double x, size_t row, size_t at)
     case VARIANT_FAR: return made_far(x, row);
     case VARIANT_ZERO_ROWS: return row % 3 == 1 ? 0 : x;
     case VARIANT_LEAST: return near_least(c, x, row, at);
+    case VARIANT_FALLING: return falling(c, row, at);
     default: return c->by->rows > 1 && row % 2 ? x + far : x - far;
     }
 }
@@ -389,6 +455,7 @@ int regimes_change(const TaskCase *c, int input, size_t from, void *x, size_t n,
     int whole = of->parameter || of->draw != DRAW_UNIFORM || of->low < 0;
     Change change = {.x = of, .by = by, .variant = c->variant, .length = row_length(of, shape)};
     change.whole = whole;
+    change.falls = c->variant == VARIANT_FALLING ? falls_of(c->task) : 0;
     if (c->variant == VARIANT_RANGE) {
         if (task_integers(c->task, c->workload, of, &change.range, err)) return -1;
         if (of->rank == 1) change.length = 1 + (size_t)shape[0] / RANGE_PARTS;

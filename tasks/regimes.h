@@ -13,6 +13,9 @@ int regimes_has(const Task *t, Variant v);
  * first input has enough rows. NULL: there is none. */
 const Workload *regimes_workload(const Task *t);
 
+/* The elements of a row at w, of the input by which a check is chosen. */
+size_t regimes_row(const Task *t, const Workload *w);
+
 /* Changes elements [from, from + n) of an input as drawn; x is of its dtype. */
 int regimes_change(const TaskCase *c, int input, size_t from, void *x, size_t n, Error *err);
 

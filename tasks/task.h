@@ -86,6 +86,8 @@ const char *draw_name(Draw d);
  *   zeros     each third row is zeros
  * One is for inputs of integers alone:
  *   range     rows at the upper end of the range, at the lower one, at both, and as drawn
+ * One is for inputs of half types that are summed:
+ *   falling   the first quarter of a row is large, each other element less than a sum of it has places for
  * One is for inputs of float32 that reach a maximum or a softmax by views alone:
  *   least     each other row from -1.2e38 to -1.8e38 (for a minimum others from 1.2e38 to 1.8e38) */
 typedef enum {
@@ -103,6 +105,7 @@ typedef enum {
     VARIANT_ZERO_ROWS,
     VARIANT_RANGE,
     VARIANT_LEAST,
+    VARIANT_FALLING,
     VARIANTS_OF_REGIMES
 } Variant;
 const char *variant_name(Variant v);

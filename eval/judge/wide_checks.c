@@ -8,6 +8,7 @@
 #include "eval/judge/contents/drawn_sizes.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/predicted_timing.h"
+#include "tasks/regimes.h"
 
 enum {
     BLOCKS = 3,      /* in each direction of a grid */
@@ -16,6 +17,7 @@ enum {
     VECTOR = 4,      /* elements that a thread takes at once */
     ENOUGH = 32,     /* elements of an output, whose errors tell a precision */
     FEATURES = 8,    /* the least of each axis there */
+    LAYERS = 4,      /* after which signals may have faded */
     FEW_OPS = 64,    /* the kernels of more op lines take too long to compile for each direction */
     THREADS = 300000 /* of a check at most, where a wider one is only better */
 };
@@ -24,6 +26,9 @@ enum {
 static const double cheap = 6e4;
 /* The same: sizes at which the precision of factors shows. */
 static const double precise_work = 4e8;
+/* Of their inputs: signals that fade from layer to layer beside biases are as large as these behind eight
+ * layers, and with them the errors of factors (k3_5, 2026-11-30: 65536 shows bfloat16 barely). */
+static const double loud = 0x1p20;
 /* The same: a branch that begins above it is checked on one kind of contents beside the first. */
 static const double dear = 4e6;
 
@@ -185,6 +190,17 @@ static int check_sizes(Judgement *j, const Workload *w, double scale)
     return check_variant(j, w, VARIANT_DRAWN, scale);
 }
 
+/* Sums of a half type lose most where rows are long. */
+static int check_long_sums(Judgement *j, const Workload *const *w, int n)
+{
+    const Workload *longest = NULL;
+    for (int i = 0; i < n; i++)
+        if (!longest || regimes_row(j->task, w[i]) > regimes_row(j->task, longest)) longest = w[i];
+    return longest && task_has_variant(j->task, longest, VARIANT_FALLING)
+               ? check_variant(j, longest, VARIANT_FALLING, 1.0)
+               : 0;
+}
+
 static int check_directions(Judgement *j)
 {
     const Workload *list[DRAWN_DIRECTIONS];
@@ -200,7 +216,7 @@ static int check_directions(Judgement *j)
     int rc = compile_ops(j, list, n);
     if (rc) return rc < 0 ? -1 : 0;
     for (int i = 0; i < n && !rc; i++) rc = check_sizes(j, list[i], scales[i]);
-    return rc;
+    return rc ? rc : check_long_sums(j, list, n);
 }
 
 /* A launch line that no check of the task reaches. */
@@ -274,6 +290,18 @@ static int has_signals(void *judgement, const Workload *w)
     return has_elements(j->task, w);
 }
 
+/* Signals become smaller from layer to layer, beside biases: there are several, and no norm between them. */
+static int fades(const Task *t)
+{
+    int layers = 0;
+    for (int node = 0; node < t->graph->n_nodes; node++) {
+        const char *name = t->graph->line[node].op->name;
+        if (strstr(name, "norm")) return 0;
+        layers += strstr(name, "conv") || strstr(name, "linear");
+    }
+    return layers >= LAYERS;
+}
+
 /* Sizes with enough elements, where no check of the task has them. */
 static int check_precision(Judgement *j)
 {
@@ -285,7 +313,9 @@ static int check_precision(Judgement *j)
     if (!t->tf32 || drawn_sizes_where(t, j->evaluator->seed, &enough, precise_work, &w)) return 0;
     const Workload *own = cases_sizes(j->evaluator->cases, t, &w);
     int rc = compile_ops(j, &own, 1);
-    return rc ? (rc < 0 ? -1 : 0) : check_sizes(j, own, 1.0);
+    if (rc) return rc < 0 ? -1 : 0;
+    rc = check_sizes(j, own, 1.0);
+    return rc || !fades(t) ? rc : check_sizes(j, own, loud);
 }
 
 int step_wide(Judgement *j)

@@ -22,6 +22,7 @@ static const double PART_FLOPS = 1e6, /* of one execution at smaller sizes */
     ALL_FLOPS = 6e6,                  /* of all executions, as long as several draws fit */
     SPREAD_FLOPS = 2e7,               /* of one execution on the inputs of a case */
     CHECK_FLOPS = 4e8,                /* the same, of a check */
+    LARGEST_SCALE = 8,                /* of the checks; beyond, errors are asked for */
     LISTED_FLOPS = 4e9,               /* the same, of a check in task.json */
     MOST_FLOPS = 3e7,                 /* of one execution; costlier sums are made shorter */
     MOST_SHORT = 1e8;           /* of one with shorter sums; costlier ones are made shorter yet */
@@ -335,7 +336,8 @@ static void note_spread(const Measured *m, Way way, const double *const *want, T
 /* The checks that task.json lists are few, and are measured whatever they cost. */
 static double most_spread(const TaskCase *c)
 {
-    if (c->workload->role != ROLE_CHECK || c->scale != 1) return SPREAD_FLOPS;
+    if (c->workload->role != ROLE_CHECK || (c->scale != 1 && c->scale <= LARGEST_SCALE))
+        return SPREAD_FLOPS;
     return c->workload->atol ? LISTED_FLOPS : CHECK_FLOPS;
 }
 

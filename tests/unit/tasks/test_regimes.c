@@ -127,6 +127,26 @@ static void test_least(void **state)
     task_free(t);
 }
 
+/* Rows of half types that are summed begin with equal elements, and the others are so small that all sums are
+ * nearly equal: what multiplies them is one, and what is added zero. */
+static void test_falling(void **state)
+{
+    (void)state;
+    DraftTensor in[] = {tensor("x", DTYPE_BF16, "rows", "cols"),
+                        tensor("g", DTYPE_BF16, "rows", "cols"),
+                        tensor("r", DTYPE_BF16, "rows", "cols")};
+    const char *const lines[] = {"h = aten.mul.Tensor(x, g)", "q = aten.add.Tensor(h, r)",
+                                 "y = aten.sum.dim_IntList(q, [1])"};
+    Task *t = task_of(in, 3, lines, 3);
+    Seen s = seen_in(t, VARIANT_FALLING, 0);
+    assert_true(s.below == 0 && s.most > s.least && s.most < 1.2 * s.least);
+    task_free(t);
+    for (int i = 0; i < 3; i++) in[i].dtype = DTYPE_F32;
+    t = task_of(in, 3, lines, 3);
+    assert_false(regimes_has(t, VARIANT_FALLING));
+    task_free(t);
+}
+
 /* Gains of both signs bring what is positive below a bound. */
 static void test_gains(void **state)
 {
@@ -224,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_far),
         cmocka_unit_test(test_low),
         cmocka_unit_test(test_least),
+        cmocka_unit_test(test_falling),
         cmocka_unit_test(test_gains),
         cmocka_unit_test(test_twins),
         cmocka_unit_test(test_zeros),
