@@ -192,14 +192,33 @@ static void trace(AccessTrace *t, const Warp *w, const Access *a, TraceKind kind
     }
 }
 
+/* A strong load is no race with a weak store of another block that a fence follows, or that publishes itself
+ * behind one, as a flag does. Without either the store may never be seen. */
+static int check_strong_load(Warp *w, const Access *a, ShadowRange range)
+{
+    const DevMem *mem = w->x->mem;
+    for (uint64_t word = range.lo >> 2; word <= (range.hi - 1) >> 2; word++) {
+        uint64_t t = mem->writer[word];
+        uint32_t tag = (uint32_t)(t >> 32), k = tag - mem->tag_floor;
+        if (tag <= mem->tag_floor || !(t & shadow_bytes(word, range.lo, range.hi)) ||
+            mem->tag_block[k] == (uint32_t)w->x->cta.linear || mem->tag_released[k] ||
+            mem->tag_order[k] || is_ordered(w, t))
+            continue;
+        return race_fault(w, a, shadow_lane(a, ARENA_BASE, word), 0,
+                          (Earlier){t, 1, CONFLICT_BLOCK});
+    }
+    return 0;
+}
+
 int global_check_load(Warp *w, Access *a)
 {
     DevMem *mem = w->x->mem;
     const Alloc *al = &mem->allocs[a->mo->last_alloc];
     uint64_t mine = my_tag(w), floor = (uint64_t)mem->tag_floor << 32, one = mine | TAG_BYTES;
-    int find_races = !al->read_only && a->mo->order == ORDER_WEAK;
+    int find_races = !al->read_only && a->mo->order == ORDER_WEAK,
+        strong = !al->read_only && a->mo->order != ORDER_WEAK;
     if (mem->trace && !al->read_only) trace(mem->trace, w, a, TRACE_READ);
-    if (al->all_written && !find_races) return 0;
+    if (al->all_written && !find_races && !strong) return 0;
     if (find_races) {
         w->x->cta.touched = 1;
         if (w->x->graph) order_glance(w, a);
@@ -207,6 +226,7 @@ int global_check_load(Warp *w, Access *a)
     for (int i = 0; i < a->p->n_ranges; i++) {
         ShadowRange range = shadow_range(a, i, ARENA_BASE);
         if (!al->all_written && check_written(w, a, range)) return -1;
+        if (strong && !al->steady && check_strong_load(w, a, range)) return -1;
         if (!find_races || al->steady) continue;
         uint64_t slow = (range.lo | range.hi) & 3;
         const uint64_t *t = mem->writer + (range.lo >> 2);
