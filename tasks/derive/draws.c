@@ -74,11 +74,13 @@ static int must_be_positive(const GraphBound *b, int input)
     return 0;
 }
 
-/* What the uses of an integer input leave: from low to size + above, of several the least. n: of how many
- * uses. */
+enum { EVERY_USE = -1, MOST_USES = 4 };
+
+/* What the uses of an integer input leave, or one of them alone: from low to size + above, of several the
+ * least. n: of how many uses. */
 typedef struct {
     const GraphBound *b;
-    int input, n;
+    int input, only, n;
     int64_t low, size, above;
 } Range;
 
@@ -87,9 +89,11 @@ static void narrow(Range *r, int value, int64_t least, int64_t n)
     int64_t plus, low;
     if (!indices_of_input(r->b, value, r->input, &plus)) return;
     low = least - plus;
-    if (!r->n || low > r->low) r->low = low;
-    if (!r->n || n + low - 1 < r->size + r->above) r->size = n, r->above = low - 1;
+    int first = !r->n || r->n == r->only, counts = r->only < 0 || r->n == r->only;
     r->n++;
+    if (!counts) return;
+    if (first || low > r->low) r->low = low;
+    if (first || n + low - 1 < r->size + r->above) r->size = n, r->above = low - 1;
 }
 
 static void narrow_index(void *ctx, int value, int64_t size)
@@ -104,9 +108,9 @@ static void narrow_length(void *ctx, int value, int64_t least, int64_t n)
 
 /* The integers that an input holds in one bound graph. What no index may be is left out in any case, what
  * lengths leave where that is any. n 0: it is neither. */
-static Range range_of(const GraphBound *b, int input)
+static Range range_of(const GraphBound *b, int input, int only)
 {
-    Range r = {b, input, 0}, both;
+    Range r = {b, input, only, 0}, both;
     indices_each(b, narrow_index, &r);
     both = r;
     lengths_each(b, narrow_length, &both);
@@ -115,7 +119,7 @@ static Range range_of(const GraphBound *b, int input)
 
 static int64_t range_size(const Derivation *v, const GraphBound *b, const void *own)
 {
-    const Range *r = own, now = range_of(b, r->input);
+    const Range *r = own, now = range_of(b, r->input, r->only);
     (void)v;
     return now.size + now.above - r->above;
 }
@@ -139,29 +143,56 @@ static char *tied_axis(const Derivation *v, const Range *r, const Sizes *sizes, 
     return NULL;
 }
 
-/* The largest integer as an expression, where it varies; NULL: none is found. */
+/* The largest integer of a use or of all as an expression of the memory's, where it varies; NULL: none is
+ * found. n 0: no axis that is tied to others stands for it. */
+static char *largest_of(Derivation *v, const Sizes *sizes, int n, const Range *own)
+{
+    char *size = derivation_expression(v, range_size, own), *largest = NULL;
+    int named = 0;
+    for (int i = 0; size && i < v->draft.n_axes; i++) named |= word_in(size, v->axes[i].name);
+    if (!named) {
+        free(size);
+        size = tied_axis(v, own, sizes, n);
+    }
+    if (size && own->above)
+        largest = memory_printf("%s %c %lld", size, own->above < 0 ? '-' : '+',
+                                (long long)llabs(own->above));
+    else if (size)
+        largest = memory_strdup(size);
+    free(size);
+    return largest;
+}
+
+/* The least of what several uses leave. */
+static char *least_of_uses(Derivation *v, const Sizes *sizes, int n, const Range *all)
+{
+    char *least = NULL;
+    for (int k = 0; k < all->n && all->n <= MOST_USES; k++) {
+        Range own = range_of(all->b, all->input, k);
+        char *largest = largest_of(v, sizes, n, &own), *before = least;
+        if (!largest) {
+            free(least);
+            return NULL;
+        }
+        least = !before || !strcmp(before, largest) ? memory_strdup(largest)
+                                                    : memory_printf("min(%s, %s)", before, largest);
+        free(largest);
+        free(before);
+    }
+    return least;
+}
+
 static const char *largest_integer(Derivation *v, const Sizes *sizes, int n, int input)
 {
     GraphBound *b;
     Sizes module = derivation_own(v);
     if (derivation_bind(v, &module, &b, NULL)) return NULL;
-    Range own = range_of(b, input);
+    Range own = range_of(b, input, EVERY_USE);
+    char *largest = largest_of(v, sizes, 0, &own);
+    if (!largest && own.n > 1) largest = least_of_uses(v, sizes, n, &own);
+    if (!largest) largest = largest_of(v, sizes, n, &own);
     graph_bound_free(b);
-    char *size = derivation_expression(v, range_size, &own);
-    const char *largest = NULL;
-    int named = 0;
-    for (int i = 0; size && i < v->draft.n_axes; i++) named |= word_in(size, v->axes[i].name);
-    if (!named) {
-        free(size);
-        size = tied_axis(v, &own, sizes, n);
-    }
-    if (size && own.above)
-        largest = derivation_keep(v, memory_printf("%s %c %lld", size, own.above < 0 ? '-' : '+',
-                                                   (long long)llabs(own.above)));
-    else if (size)
-        largest = derivation_keep(v, memory_strdup(size));
-    free(size);
-    return largest;
+    return largest ? derivation_keep(v, largest) : NULL;
 }
 
 /* Sets x->high for the n sizes, too, for all of which it fits. What nothing bounds is within the range of
@@ -181,7 +212,7 @@ static void draw_integer(Derivation *v, const Sizes *sizes, int n, int input, Dr
         GraphBound *b;
         if (derivation_bind(v, &sizes[i], &b, NULL)) continue;
         int64_t room;
-        Range r = range_of(b, input);
+        Range r = range_of(b, input, EVERY_USE);
         if (r.n) x->distinct = indices_distinct(b, input, &room) + 1;
         graph_bound_free(b);
         if (!r.n) continue;

@@ -88,11 +88,23 @@ static int moved_by(const OpCall *c, int64_t *by)
  * pads or fills. */
 static int keeps_elements(const OpCall *c, int *first)
 {
-    static const char *const kept[] = {
-        "aten.to",          "aten.clone",          "aten.contiguous", "aten.clamp",
-        "aten.clamp_min",   "aten.reshape",        "aten.roll",       "aten.flip",
-        "aten.repeat",      "aten.flatten",        "aten.pad",        "aten.index_select",
-        "aten.masked_fill", "aten.constant_pad_nd"};
+    static const char *const kept[] = {"aten.to",
+                                       "aten.clone",
+                                       "aten.contiguous",
+                                       "aten.clamp",
+                                       "aten.clamp_min",
+                                       "aten.reshape",
+                                       "aten.roll",
+                                       "aten.flip",
+                                       "aten.repeat",
+                                       "aten.flatten",
+                                       "aten.pad",
+                                       "aten.index_select",
+                                       "aten.masked_fill",
+                                       "aten.constant_pad_nd",
+                                       "aten.gather",
+                                       "aten.index",
+                                       "aten.take_along_dim"};
     static const char *const of_all[] = {"aten.cat", "aten.stack", "aten.slice_scatter"};
     *first = 0;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)

@@ -99,6 +99,21 @@ static void draw_buffer(const json_t *notes, DraftTensor *t)
     t->high = one ? fmax(t->min / 2, t->min * 1.5) : t->max;
 }
 
+/* Weights of a model that nobody has trained move results by less than convolutions round: theirs become
+ * those of a layer that keeps the size of what it takes. */
+static void spread_weights(const Program *p, const ProgramInput *x, DraftTensor *t)
+{
+    SymValue size;
+    double in = 1;
+    for (int d = 1; d < x->rank; d++) {
+        if (symbolic_value(&x->size[d], &p->symbols, NULL, &size, NULL) || size.is_real) return;
+        in *= (double)size.integer;
+    }
+    double std = 1 / sqrt(fmax(in, 1));
+    if (x->rank < 2 || !t->has_statistics || fabs(t->mean) > t->std || t->std >= std) return;
+    t->mean = 0, t->std = std, t->min = -4 * std, t->max = 4 * std;
+}
+
 static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInput *x,
                       DraftTensor *t, Error *err)
 {
@@ -117,6 +132,7 @@ static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInp
                         !statistic(x->notes, "std", &t->std) &&
                         !statistic(x->notes, "min", &t->min) &&
                         !statistic(x->notes, "max", &t->max);
+    if (p->spread && x->kind != INPUT_ARGUMENT) spread_weights(p, x, t);
     if (x->kind == INPUT_ARGUMENT && is_mask(x->notes)) {
         t->has_draw = t->fixed = 1;
         t->draw = DRAW_INTEGER, t->low = 0, t->high = 1;
@@ -365,11 +381,11 @@ static void mark_batches(Program *p)
 /* Which sizes one try of an import takes from the example. */
 typedef enum { FIX_NONE, FIX_PARAMETERS, FIX_ALL } Fix;
 
-/* What one try of an import changes: sizes, and whether contents are those of the example where it has no
- * negative element. */
+/* What one try of an import changes: sizes, whether contents are those of the example where it has no
+ * negative element, and whether weights of nearly zero are larger. */
 typedef struct {
     Fix fixed;
-    int recorded;
+    int recorded, spread;
 } Try;
 
 /* Pins the sizes of parameters, without those that arguments have too, or all sizes. Returns how many it
@@ -397,6 +413,7 @@ static int import_try(const Archive *a, Try how, const ImportOptions *o, char **
     if (rc) return -1;
     *text = NULL;
     mark_batches(&p);
+    p.spread = how.spread;
     for (int i = 0; i < p.n_inputs && how.recorded; i++)
         p.recorded |= is_not_negative(&p.inputs[i]);
     int differs = p.recorded == how.recorded && (fix_sizes(&p, how.fixed) || how.fixed == FIX_NONE);
@@ -406,22 +423,38 @@ static int import_try(const Archive *a, Try how, const ImportOptions *o, char **
     return rc;
 }
 
-/* A degenerate task may be one for its contents alone. */
-static int import_tries(const Archive *a, const ImportOptions *o, char **text, Error *err)
+/* Tries others in turn. A degenerate task may be one for its contents alone, or for sizes of parameters that
+ * the module never has: a norm over two channels leaves their order. */
+static int import_others(const Archive *a, const ImportOptions *o, int degenerate,
+                         const Error *first, char **text)
 {
-    static const Try others[] = {
-        {FIX_NONE, 1}, {FIX_PARAMETERS, 0}, {FIX_PARAMETERS, 1}, {FIX_ALL, 0}, {FIX_ALL, 1}};
-    int rc = import_try(a, (Try){FIX_NONE, 0}, o, text, err);
-    char *degenerate = rc == 1 ? *text : NULL;
-    Error first = *err, other;
-    for (int k = 0; rc == 1 && k < (degenerate ? 1 : (int)(sizeof others / sizeof *others)); k++) {
-        rc = import_try(a, others[k], o, text, &other);
+    static const Try sizes[] = {{FIX_NONE, 1, 0},
+                                {FIX_PARAMETERS, 0, 0},
+                                {FIX_PARAMETERS, 1, 0},
+                                {FIX_ALL, 0, 0},
+                                {FIX_ALL, 1, 0}},
+                     contents[] = {{FIX_NONE, 1, 0}, {FIX_NONE, 0, 1}, {FIX_PARAMETERS, 0, 1}};
+    const Try *others = degenerate ? contents : sizes;
+    int n = degenerate ? (int)(sizeof contents / sizeof *contents)
+                       : (int)(sizeof sizes / sizeof *sizes),
+        rc = 1;
+    Error unused;
+    for (int k = 0; rc == 1 && k < n; k++) {
+        rc = import_try(a, others[k], o, text, &unused);
         if (rc == 1) free(*text);
         if (!rc && others[k].fixed)
-            log_warn("%s: the task has the %s of the example alone", first.text,
+            log_warn("%s: the task has the %s of the example alone",
+                     degenerate ? "degenerate at other sizes" : first->text,
                      others[k].fixed == FIX_ALL ? "sizes" : "parameters' sizes");
     }
-    *err = first;
+    return rc;
+}
+
+static int import_tries(const Archive *a, const ImportOptions *o, char **text, Error *err)
+{
+    int rc = import_try(a, (Try){FIX_NONE, 0, 0}, o, text, err);
+    char *degenerate = rc == 1 ? *text : NULL;
+    if (rc == 1) rc = import_others(a, o, degenerate != NULL, err, text);
     if (rc && degenerate) {
         *text = degenerate;
         return 0;

@@ -158,6 +158,40 @@ static int equate_by_guards(Program *p)
     return n;
 }
 
+/* Are nodes i and k the same but for symbol *one in place of *other? The symbols are -1 before. */
+static int is_alike(const Symbolic *e, int i, int k, int *one, int *other)
+{
+    const SymNode *a = &e->node[i], *b = &e->node[k];
+    if (a->kind != b->kind || a->kind == SYM_REAL) return 0;
+    if (a->kind == SYM_INTEGER) return a->integer == b->integer;
+    if (a->kind != SYM_SYMBOL)
+        return is_alike(e, a->a, b->a, one, other) && is_alike(e, a->b, b->b, one, other);
+    if (a->a == b->a) return 1;
+    if (*one < 0) *one = a->a, *other = b->a;
+    return *one == a->a && *other == b->a;
+}
+
+/* Two symbols of which the same is asked, as in a / 12 == b / 12, are one: the width of a head that several
+ * weights have. Returns how many became so. */
+static int equate_alike(Program *p)
+{
+    int n = 0;
+    for (size_t i = 0; i < json_array_size(p->guards); i++) {
+        Symbolic e;
+        int one = -1, other = -1;
+        if (parse_guard(p, i, &e)) continue;
+        const SymNode t = *top(&e);
+        if (t.kind == SYM_EQ && is_alike(&e, t.a, t.b, &one, &other) && one >= 0) {
+            SymNode pair[] = {{.kind = SYM_SYMBOL, .a = one}, {.kind = SYM_SYMBOL, .a = other}};
+            Symbolic both = {pair, 2};
+            n += symbolic_equate(&p->symbols, one, &both, 1) ||
+                 symbolic_equate(&p->symbols, other, &both, 0);
+        }
+        symbolic_release(&e);
+    }
+    return n;
+}
+
 /* A value that a node uses: an integer expression, or its symbols are pinned. */
 static int pin_value(Program *p, const char *name, const json_t *value, int is_real, Error *err)
 {
@@ -198,7 +232,9 @@ int pins_find(Program *p, Error *err)
             p->symbols.list[i].low == p->symbols.list[i].high)
             p->symbols.list[i].pinned = 1;
     if (pin_by_arguments(p, err)) return -1;
-    for (int pass = 0; pass < PASSES && pin_by_guards(p) + equate_by_guards(p); pass++) continue;
+    for (int pass = 0; pass < PASSES && pin_by_guards(p) + equate_by_guards(p) + equate_alike(p);
+         pass++)
+        continue;
     return 0;
 }
 

@@ -28,6 +28,7 @@ typedef struct {
     json_t *root, *notes;
     const json_t *nodes, *tensors, *sizes, *numbers, *guards; /* guards: NULL, none */
     Symbols symbols;
+    int spread;   /* weights of nearly zero are as large as trained ones */
     int recorded; /* arguments that are not negative in the example have its range */
     ProgramInput *inputs;
     int n_inputs;

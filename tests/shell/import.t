@@ -6,7 +6,7 @@ need python3
 fixtures=$root/tests/fixtures/import
 
 for name in row several causal assigned cells composed contracted rewritten guarded joined diagonal \
-    spectral; do
+    spectral untrained; do
     run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
     [ "$(cat out)" = "tasks/$name" ]; ok $? "the folder of an imported task is told"
     run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts an imported task"
@@ -89,6 +89,13 @@ ok $? "a bias that a norm cancels and a parameter near zero make nothing degener
 run quern-eval --task joined --task-root tasks --device sim:h100 --json joined.cu &&
     grep -q '"outcome":"ok"' out
 ok $? "sizes leave all that positions name in two tables"
+grep -q '"kind": {.*"high": "features[_0-9]* - 1"' tasks/untrained/task.json &&
+    grep -q '"place": {.*"high": "min(inner[_0-9]* - 1, features[_0-9]* - 1)"' tasks/untrained/task.json
+ok $? "indices are within all that they and what they choose index"
+! grep -q '/ 6 ==' tasks/untrained/task.json && grep -q '"two_weight": {.*"shape": \["features", ' tasks/untrained/task.json
+ok $? "widths of which the same is asked are one axis"
+! grep -q degenerate tasks/untrained/task.json
+ok $? "weights that nobody has trained make nothing degenerate"
 grep -q 'copy_ = aten.clone(y)' tasks/rewritten/task.json && ! grep -q '"state"' tasks/rewritten/task.json
 ok $? "a constant that is overwritten first is no input"
 
