@@ -24,6 +24,7 @@ import warnings
 
 import torch
 
+from export_answers import answers_of
 from export_source import CONTENTS, Definition, Inputs, Named, Refused, blame, flatten, place, reason, watched
 from export_trace import autocast_regions, trace
 
@@ -32,6 +33,7 @@ MAX_BUILD = 6 << 30     # bytes of parameters and constants that are built on th
 MAX_INPUTS = 256 << 20  # the same of example inputs
 MAX_VALUES = 64         # elements of a constant that are stored as they are
 # Operators that draw random numbers, whatever their arguments are.
+WHOLE, ASKED, CUT = range(3)  # a trace, one with answers to what contents are asked, one up to there
 RANDOM = re.compile(
     r"aten\.(rand|randn|randint|randperm|normal|bernoulli|multinomial|poisson|uniform|exponential|"
     r"geometric|cauchy|log_normal|random|rrelu_with_noise|gumbel\w*)(_like|_)?(\.|$)"
@@ -95,25 +97,48 @@ def says_formats(inputs, module, notes):
             notes[f"{name} is {what}: it is judged as a contiguous tensor{copied}"] = 1
 
 
+def built(source, device, mode):
+    """A module on a device, and its example inputs."""
+    module = build(source, device, mode)
+    return module, example_inputs(source, getattr(module, "function", module.forward), device)
+
+
+def asked(source, mode):
+    """Answers to what the module asks of contents, or None."""
+    try:
+        module, inputs = built(source, "cpu", mode)
+    except Refused:
+        return None
+    if size(tensors_of(module)) > MAX_BUILD:
+        return None
+    flatten(source, module, inputs, {})
+    with watched(source.file, "when it is called"):
+        return answers_of(module, inputs.tensors)
+
+
 def export(source, mode, notes):
-    """On the meta device, else on the CPU; up to where contents decide what is computed, where they do.
+    """On the meta device, else on the CPU; where contents decide what is computed, with their answers, else
+    up to there.
     Returns the program, the names of parameters that are its inputs, the module on its device, the example
     inputs, and why the program is a part of the module, or None."""
     errors = []
-    for device, cut in (("meta", False), ("meta", True), ("cpu", False), ("cpu", True)):
-        if cut != bool(errors and str(errors[-1]).endswith(CONTENTS)):
+    for device, way in (("meta", WHOLE), ("meta", ASKED), ("meta", CUT), ("cpu", WHOLE), ("cpu", ASKED),
+                        ("cpu", CUT)):
+        if (way != WHOLE) != bool(errors and str(errors[-1]).endswith(CONTENTS)):
             continue
         try:
-            module = build(source, device, mode)
-            inputs = example_inputs(source, getattr(module, "function", module.forward), device)
+            module, inputs = built(source, device, mode)
             if device == "cpu" and size(tensors_of(module)) > MAX_BUILD:
                 raise errors[0]
+            answers = asked(source, mode) if way == ASKED else []
+            if answers is None:
+                continue
             says_formats(inputs, module, notes)
-            flatten(source, module, inputs, notes, cut)
-            program, parameters = trace(source, module, inputs.tensors)
+            flatten(source, module, inputs, notes, way == CUT)
+            program, parameters = trace(source, module, inputs.tensors, answers)
             says_mode(module, program, notes)
             check(source, program)
-            return program, parameters, module, inputs, str(errors[-1]) if cut else None
+            return program, parameters, module, inputs, str(errors[-1]) if way == CUT else None
         except Refused as e:
             errors.append(e)
             if not re.search(r"cannot be (built|exported|made)", str(e)) and not str(e).endswith(CONTENTS):

@@ -1,10 +1,12 @@
 """How tools/export.py traces a module: with free sizes, without running recurrent steps, and with the
 element types that torch.autocast chooses on a GPU."""
 
+import math
 import re
 
 import torch
 
+from export_answers import answered
 from export_complex import Pairs, has_complex
 from export_source import Refused, blame, reason, watched
 
@@ -200,11 +202,65 @@ def diagonal_filled(x, value, wrap=False):
     return x
 
 
+def bilinear(a, b, weight, bias=None):
+    """nn.Bilinear: a form of two vectors for each feature."""
+    rows = torch.einsum("bi,kij->bkj", a.reshape(-1, a.shape[-1]), weight)
+    y = (rows * b.reshape(-1, 1, b.shape[-1])).sum(-1).reshape(*a.shape[:-1], -1)
+    return y if bias is None else y + bias
+
+
+def gaussian(x, target, var, full=False, eps=1e-6, reduction="mean"):
+    """F.gaussian_nll_loss without its look at the variances, or None where they are one for a row."""
+    if not isinstance(var, torch.Tensor) or var.dim() != x.dim():
+        return None
+    var = var.clamp(min=eps)
+    loss = 0.5 * (var.log() + (x - target).square() / var) + (0.5 * math.log(2 * math.pi) if full else 0)
+    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+
+
+def poisson(x, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
+            reduction="mean"):
+    """F.poisson_nll_loss, or None with Stirling's term."""
+    if full:
+        return None
+    loss = x.exp() - target * x if log_input else x - target * (x + eps).log()
+    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+
+
+def cosine_embedding(a, b, target, margin=0.0, size_average=None, reduce=None, reduction="mean"):
+    """F.cosine_embedding_loss as eager PyTorch computes it."""
+    norms = ((a * a).sum(-1) + 1e-12) * ((b * b).sum(-1) + 1e-12)
+    cos = (a * b).sum(-1) / norms.sqrt()
+    loss = torch.where(target == 1, 1 - cos, 0.0) + torch.where(target == -1, (cos - margin).clamp_min(0), 0.0)
+    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+
+
+def dot(a, b):
+    """torch.vdot of real vectors."""
+    return None if a.is_complex() else torch.dot(a, b)
+
+
+def rounded(x, scale, zero, low, high):
+    """What fake_quantize gives: whole numbers of the scale."""
+    return (((x * (1 / scale)).round() + zero).clamp(low, high) - zero) * scale
+
+
+def rounded_rows(x, scale, zero, axis, low, high):
+    """The same with a scale for each row along a dimension."""
+    shape = [-1 if d == axis else 1 for d in range(x.dim())]
+    return rounded(x, scale.view(shape), zero.view(shape), low, high)
+
+
 class expanded(torch.overrides.TorchFunctionMode):
     """Functions that are operators of their own to PyTorch's tracer are those that they launch. Distributions
     do not look at the contents of their parameters."""
 
-    KNOWN = {torch.cdist: distances, torch.Tensor.fill_diagonal_: diagonal_filled}
+    KNOWN = {torch.cdist: distances, torch.Tensor.fill_diagonal_: diagonal_filled,
+             torch.nn.functional.gaussian_nll_loss: gaussian,
+             torch.nn.functional.poisson_nll_loss: poisson,
+             torch.nn.functional.cosine_embedding_loss: cosine_embedding, torch.bilinear: bilinear,
+             torch.vdot: dot, torch.fake_quantize_per_tensor_affine: rounded,
+             torch.fake_quantize_per_channel_affine: rounded_rows}
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         made = self.KNOWN.get(func)
@@ -252,7 +308,7 @@ class Functional(torch.nn.Module):
                 setattr(m, attribute, value)
 
 
-def trace(source, module, inputs):
+def trace(source, module, inputs, answers=()):
     """The exported program and the names of its inputs: those of parameters first where they are inputs too,
     so that their dimensions are free. Where the module does not allow it, only its inputs' dimensions are, or
     the first ones, or none."""
@@ -288,7 +344,7 @@ def trace(source, module, inputs):
     first = None
     for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
         with watched(source.file, "when it is called"), numbers_kept(), recurrent_shapes(), \
-                torch.no_grad(), expanded():
+                torch.no_grad(), expanded(), answered(answers):
             try:
                 program = torch.export.export(callee, given, dynamic_shapes=shapes, strict=False)
                 if has_regions(program):

@@ -70,6 +70,13 @@ module branch <<<'if x.sum() > 0:
     return x
 return x * 2'
 refused branch 'line 4 (`if x.sum() > 0:`): .*contents of a tensor decide'
+module checked <<<'if torch.any(x < 0):
+    raise ValueError("negative")
+mask = torch.ones(8, 8, device=x.device).triu(1) > 0
+if not bool((mask == mask.new_ones(8, 8).triu(1)).all()):
+    return x
+return (x @ x.T.new_ones(8, 8).masked_fill(mask, 0)).sqrt()'
+imported checked 'aten.sqrt'
 module item <<<'return x * x.sum().item()'
 refused item 'contents of a tensor decide'
 module cut <<<'y = torch.relu(x) * 2 + 1
@@ -79,6 +86,10 @@ imported cut 'aten.relu(x)'
 grep -q '^export: note: cut.py, line 5 (`n = .*contents of a tensor decide.*: the task ends' err2 &&
     grep -q '"cut"' tasks/cut/task.json && ! grep -q softmax tasks/cut/task.json
 ok $? "a task ends before .item()"
+inputs='torch.rand(40, 8)' module formulas <<<'q = torch.fake_quantize_per_tensor_affine(x, 0.1, 3, 0, 15)
+y = torch.nn.functional.bilinear(q, x, torch.ones(4, 8, 8, device=x.device))
+return torch.nn.functional.gaussian_nll_loss(y, q[:, :4], x[:, :4])'
+imported formulas 'aten.clamp'
 inputs='torch.rand(40, 8)' module expanded <<<'d = torch.cdist(x, x)
 d.fill_diagonal_(1)
 return torch.distributions.Normal(d, 1 + d).log_prob(d)'
