@@ -7,6 +7,7 @@ import importlib
 import io
 import os
 import pickle
+import statistics
 import subprocess
 import sys
 import time
@@ -369,17 +370,45 @@ def _scaled(model):
 
 # ---- the boundary ----
 
-def host(call, n=100, rounds=25):
-    """Microseconds of the host a call: the least of some rounds, each behind an idle GPU."""
-    best = float("inf")
+_QUEUED = 500  # launches that wait for the GPU in a round: the driver takes some 1,000 before it waits
+
+def in_turns(calls, n, rounds=60):
+    """Microseconds of the host a call, of rounds in which each has its turn behind an idle GPU: another
+    program's work or a slower clock meets all of them."""
+    times = [[] for _ in calls]
     for _ in range(rounds):
-        if device == "cuda":
-            torch.cuda.synchronize()
-        begin = time.perf_counter_ns()
-        for _ in range(n):
-            call()
-        best = min(best, (time.perf_counter_ns() - begin) / n / 1000)
-    return best
+        for call, kept in zip(calls, times):
+            if device == "cuda":
+                torch.cuda.synchronize()
+            begin = time.perf_counter_ns()
+            for _ in range(n):
+                call()
+            kept.append((time.perf_counter_ns() - begin) / n / 1000)
+    return times
+
+
+def host(call, n=50, rounds=12):
+    """The least of some rounds."""
+    return min(in_turns([call], n, rounds)[0])
+
+
+def above(times, others):
+    """The median of what a call takes more than another in the same round, and the middle half of that."""
+    low, middle, high = statistics.quantiles([a - b for a, b in zip(times, others)], n=4)
+    return middle, f"{middle:.2f} us (half of the rounds {low:.2f} to {high:.2f})"
+
+
+def in_a_row(steps):
+    """A function of the steps without a loop, whose turns cost some tenths of a microsecond each."""
+    scope, lines = {}, []
+    for i, (f, given, named) in enumerate(steps):
+        scope[f"f{i}"] = f
+        scope.update((f"a{i}_{k}", v) for k, v in enumerate(given))
+        scope.update((f"n{i}_{k}", v) for k, v in named.items())
+        texts = [f"a{i}_{k}" for k in range(len(given))] + [f"{k}=n{i}_{k}" for k in named]
+        lines.append(f"f{i}({', '.join(texts)})")
+    exec("\n    ".join(["def bare():", *lines]), scope)
+    return scope["bare"]
 
 
 def steps_of(call, inner):
@@ -439,7 +468,7 @@ def breakdown(source, scope, run):
         text = "\n".join([head, *body[:end], *last])
         part = {**scope}
         exec(text, part)
-        now = host(lambda: run(part["part"]), 60, 12)
+        now = host(lambda: run(part["part"]))
         say("statement", "note", f"{now - before:6.2f} us, {now:7.2f}: {body[begin].strip()}")
         before = now
 
@@ -448,10 +477,7 @@ def steps_apart(steps):
     """The same of the plan's launches and calls by themselves."""
     before = 0
     for n in range(1, len(steps) + 1):
-        def some():
-            for f, a, named in steps[:n]:
-                f(*a, **named)
-        now = host(some, 60, 12)
+        now = host(in_a_row(steps[:n]))
         say("step", "note", f"{now - before:6.2f} us, {now:7.2f}: {getattr(steps[n - 1][0], '__name__', '')}")
         before = now
 
@@ -478,13 +504,8 @@ def boundary():
     copies += [s for s in steps if s[0] is whole_of]
     index, direct_call = tensors[0].get_device(), bound.last[1]
 
-    def bare():
-        for f, a, n in steps:
-            f(*a, **n)
-
-    def copied():
-        for f, a, n in copies:
-            f(*a, **n)
+    def module():
+        inner(*args, **named)
 
     def run(f):
         return f(list(tensors), [t.data_ptr() for t in tensors], op._stream(index))
@@ -492,17 +513,17 @@ def boundary():
     def direct():
         return run(direct_call)
 
+    n, bare = sum(f is launch for f, _, _ in steps), in_a_row(steps)
     with torch.no_grad():
-        whole, eager = host(lambda: inner(*args, **named)), host(lambda: plain_inner(*args, **named), 50, 10)
-        parts = [host(f) for f in (bare, direct, copied)]
-        again = [host(f) for f in (lambda: inner(*args, **named), bare, direct)]
-        whole, bare_us, below = min(whole, again[0]), min(parts[0], again[1]), min(parts[1], again[2])
-        cost, n = whole - bare_us, sum(f is launch for f, _, _ in steps)
+        whole, below, plan = in_turns([module, direct, bare], max(10, _QUEUED // len(steps)))
+        cost, text = above(whole, plan)
+        least = [f"{what} {min(t):.2f}" for what, t in (
+            ("module", whole), ("call below the checks", below), ("plan", plan),
+            ("eager", in_turns([lambda: plain_inner(*args, **named)], 10, 8)[0]))]
         say("boundary", "ok" if cost < 8 else "FAIL",
-            f"{cost:.2f} us: whole {whole:.2f}, eager {eager:.2f}, bare {bare_us:.2f} ({n} launches, "
-            f"{len(steps) - n - len(copies)} calls of PyTorch, {len(copies)} copies of {parts[2]:.2f}), "
-            f"call below the checks {below:.2f}, inputs {len(tensors)}, outputs {len(package.out_dtypes)}, "
-            f"buffers {len(package.json['buffers'])}")
+            f"{text}, below the checks {above(below, plan)[1]}; least: {', '.join(least)}; {n} launches, "
+            f"{len(steps) - n - len(copies)} calls of PyTorch, {len(copies)} copies, inputs {len(tensors)}, "
+            f"outputs {len(package.out_dtypes)}, buffers {len(package.json['buffers'])}")
         if os.environ.get("BREAKDOWN"):
             breakdown(sources.get("again") or sources["call"], call.__globals__, run)
             steps_apart(steps)
