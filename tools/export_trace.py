@@ -231,7 +231,8 @@ def cosine_embedding(a, b, target, margin=0.0, size_average=None, reduce=None, r
     """F.cosine_embedding_loss as eager PyTorch computes it."""
     norms = ((a * a).sum(-1) + 1e-12) * ((b * b).sum(-1) + 1e-12)
     cos = (a * b).sum(-1) / norms.sqrt()
-    loss = torch.where(target == 1, 1 - cos, 0.0) + torch.where(target == -1, (cos - margin).clamp_min(0), 0.0)
+    apart = (cos - margin).clamp_min(0)
+    loss = torch.where(target == 1, 1 - cos, 0.0) + torch.where(target == -1, apart, 0.0)
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 

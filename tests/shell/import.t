@@ -92,7 +92,8 @@ ok $? "sizes leave all that positions name in two tables"
 grep -q '"kind": {.*"high": "features[_0-9]* - 1"' tasks/untrained/task.json &&
     grep -q '"place": {.*"high": "min(inner[_0-9]* - 1, features[_0-9]* - 1)"' tasks/untrained/task.json
 ok $? "indices are within all that they and what they choose index"
-! grep -q '/ 6 ==' tasks/untrained/task.json && grep -q '"two_weight": {.*"shape": \["features", ' tasks/untrained/task.json
+! grep -q '/ 6 ==' tasks/untrained/task.json &&
+    grep -q '"two_weight": {.*"shape": \["features", ' tasks/untrained/task.json
 ok $? "widths of which the same is asked are one axis"
 ! grep -q degenerate tasks/untrained/task.json
 ok $? "weights that nobody has trained make nothing degenerate"
