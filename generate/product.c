@@ -4,25 +4,31 @@
 #include <math.h>
 #include <string.h>
 
-/* What takes how long (2026-11-29, H200): a library's float32 product does LIBRARY flops a second, the kernel
- * does OWN where its tiles fill the multiprocessors; either one moves BYTES. A kernel that takes 0.751 of the
- * library's time by these (128 x 16384 x 16384) took 0.795 there (2026-11-30). */
-static const double library_rate = 5e13, own_rate = 1.75e14, bytes_rate = 3.5e12, launches = 8e-6,
-                    enough = 0.77;
-enum { SMS = 132, SIDE = 128, LEAST_DEPTH = 512 };
-/* The library reads the right factor of few rows at half of that rate; a block takes 64 columns. */
-enum { FEW_ROWS = 16, MANY_COLUMNS = 64 * SMS / 2 };
+#include "eval/sim/library/library_time.h"
+
+/* What takes how long: a kernel whose factors are split before does OWN flops a second where its tiles fill
+ * the multiprocessors, and moves BYTES; splitting moves SPLIT, or less in few blocks (H200, 2026-11-29). One
+ * that splits its factors does DIRECT (sim:h200, 2026-11-30: 4096^3, 256 x 256 x 524288, 128 x 16384 x
+ * 16384). enough: of the library's time, which the simulator's table has. split_gain: where twice as many
+ * parts are worth it. */
+static const double own_rate = 1.75e14, direct_rate = 1e14, bytes_rate = 3.5e12,
+                    split_rate = 2.6e12, split_block = 1.5e10, split_across_block = 2e10,
+                    rows_block = 5e10;
+static const double launches = 8e-6, direct_launch = 4e-6, parts_launch = 3e-6, enough = 0.96,
+                    rows_enough = 0.8, split_gain = 0.9;
+enum { SMS = 132, SIDE = 128, TERMS = 64, ACROSS = 32, FEW_ROWS = 16, FEW_COLUMNS = 64 };
+enum { LEAST_DEPTH = 512, LEAST_PART = 128, MOST_PARTS = 64 };
 static const double most_bytes = 1.6e9, most_own_bytes = 6e9; /* of a plan's buffers; on a GPU */
 /* Of half types (2026-11-30, H200, 4096^3, 2048^3, 8192 x 4096 x 4096, 1000 x 1112 x 2056): the library's
  * rate; that of the kernel whose factors are copied by all threads or by tensor maps, by the columns of its
  * tiles, where the right factor's columns lie across and in one piece each; what a tile takes beside its
  * sums, and beside that where an epilogue follows; what a pass over the results moves; and what a launch
- * takes. */
+ * takes, or those of a split sum (sim:h200, which an H200's 28.7 us for 512 x 512 x 16384 agree with). */
 static const double half_library_rate = 6.9e14,
                     half_rate[2][3][2] = {{{2.5e14, 2.4e14}, {4.7e14, 4.5e14}, {6.5e14, 6.3e14}},
                                           {{4.1e14, 4.1e14}, {6.5e14, 6.5e14}, {7.5e14, 7.4e14}}},
                     half_tile = 3e-6, half_follows = 2.5e-6, passes_rate = 3.3e12,
-                    half_launches = 7e-6, half_enough = 1;
+                    half_launches = 7e-6, half_parts = 6e-6, half_enough = 1;
 enum { HALF_TILES = 3, HALF_STAGES = 8, SHARED_FOR_STAGES = 196608 };
 
 typedef struct {
@@ -95,25 +101,52 @@ static int fits(const Nodes *n, const MatrixProduct *m)
            most;
 }
 
-/* Seconds of the kernels, and of the library call. */
-static double own_time(const MatrixProduct *m, double *library)
+/* Seconds of the library's call, by what was measured of its products. */
+static double library_time(const MatrixProduct *m)
+{
+    LibraryShape s = {.op = LIBRARY_GEMM, .dtype = (int)m->dtype, .result = (int)m->dtype};
+    static const ProductGroup order[] = {PRODUCT_BATCH, PRODUCT_ROWS, PRODUCT_COLUMNS,
+                                         PRODUCT_DEPTH};
+    for (int i = 0; i < PRODUCT_GROUPS; i++) s.size[i] = (double)m->count[order[i]].at[0];
+    s.size[PRODUCT_GROUPS] = size_is(m->side[PRODUCT_B].step[PRODUCT_DEPTH], 1);
+    return library_seconds(profile_find("h200", NULL), &s);
+}
+
+/* Seconds in which the parts of sums are written and added up. */
+static double parts_time(const MatrixProduct *m, double results)
+{
+    return m->parts > 1 ? 8 * m->parts * results / bytes_rate + parts_launch : 0;
+}
+
+/* Seconds in which a factor of so many lines is split. Few blocks do not fill the memory's bandwidth. */
+static double split_time(const MatrixProduct *m, ProductOperand x)
+{
+    const int along = size_is(m->side[x].step[PRODUCT_DEPTH], 1);
+    const double lines = (double)m->count[x == PRODUCT_A ? PRODUCT_ROWS : PRODUCT_COLUMNS].at[0],
+                 depth = (double)m->count[PRODUCT_DEPTH].at[0],
+                 batch = (double)m->count[PRODUCT_BATCH].at[0] * m->parts;
+    double blocks = ceil(lines / (along ? 1 : ACROSS)) * batch;
+    return 8 * lines * depth * batch / m->parts /
+           fmin(split_rate, blocks * (along ? split_block : split_across_block));
+}
+
+/* Seconds of the kernels by ROUTE_TENSOR. */
+static double own_time(const MatrixProduct *m)
 {
     const double rows = (double)m->count[PRODUCT_ROWS].at[0],
                  columns = (double)m->count[PRODUCT_COLUMNS].at[0],
-                 depth = (double)m->count[PRODUCT_DEPTH].at[0],
+                 depth = ceil((double)m->count[PRODUCT_DEPTH].at[0] / m->parts / TERMS) * TERMS,
                  batch = (double)m->count[PRODUCT_BATCH].at[0];
-    double tiles = ceil(rows / SIDE) * ceil(columns / SIDE) * batch,
+    double tiles = ceil(rows / SIDE) * ceil(columns / SIDE) * batch * m->parts,
            padded = 2 * ceil(tiles / SMS) * SMS * SIDE * SIDE * depth,
-           factors = (rows + columns) * depth * batch, results = 4 * rows * columns * batch;
-    *library = larger(2 * rows * columns * depth * batch / library_rate,
-                      (4 * factors + results) / bytes_rate);
-    return larger(padded / own_rate, results / bytes_rate) + 8 * factors / bytes_rate + launches;
-}
-
-static int is_worth_it(const MatrixProduct *m)
-{
-    double library, own = own_time(m, &library);
-    return m->count[PRODUCT_DEPTH].at[0] >= LEAST_DEPTH && own < enough * library;
+           results = rows * columns * batch;
+    if (m->copy == COPY_LOAD) {
+        const double factors = (rows + columns) * (double)m->count[PRODUCT_DEPTH].at[0] * batch;
+        return larger(padded / direct_rate, 4 * (results + factors) / bytes_rate) + direct_launch +
+               parts_time(m, results);
+    }
+    return larger(padded / own_rate, 4 * results / bytes_rate) + split_time(m, PRODUCT_A) +
+           split_time(m, PRODUCT_B) + launches + parts_time(m, results);
 }
 
 /* The right factor of few rows is read once for each group of them. */
@@ -123,7 +156,41 @@ static double rows_time(const MatrixProduct *m)
                  columns = (double)m->count[PRODUCT_COLUMNS].at[0],
                  depth = (double)m->count[PRODUCT_DEPTH].at[0],
                  batch = (double)m->count[PRODUCT_BATCH].at[0];
-    return 4 * groups * columns * depth * batch / bytes_rate + 3e-6;
+    double blocks = groups * ceil(columns / FEW_COLUMNS) * batch * m->parts;
+    return 4 * groups * columns * depth * batch / fmin(bytes_rate, blocks * rows_block) + 3e-6 +
+           parts_time(m, (double)m->count[PRODUCT_ROWS].at[0] * columns * batch);
+}
+
+/* The number of parts by which a product by its route is fastest. Returns its seconds. */
+static double float_parts(MatrixProduct *m)
+{
+    const int64_t most = m->count[PRODUCT_DEPTH].at[0] / LEAST_PART;
+    double best = HUGE_VAL;
+    int parts = 1;
+    for (int n = 1; n <= MOST_PARTS && (n == 1 || n <= most); n *= 2) {
+        m->parts = n;
+        const double time = m->route == ROUTE_ROWS ? rows_time(m) : own_time(m);
+        if (time >= best * (n > 1 ? split_gain : 1)) continue;
+        best = time, parts = n;
+    }
+    m->parts = parts;
+    return best;
+}
+
+/* Whether factors are split before or in the product's kernel. That one has all terms, zeros too. Returns the
+ * seconds. */
+static double float_copy(const Nodes *n, MatrixProduct *m)
+{
+    m->copy = COPY_ASYNC;
+    const double packed = float_parts(m);
+    if (!band_is_all(triangle_zeros(n, m->side[PRODUCT_A].node)) ||
+        !band_is_all(triangle_zeros(n, m->side[PRODUCT_B].node)))
+        return packed;
+    m->copy = COPY_LOAD;
+    const double direct = float_parts(m);
+    if (direct < packed) return direct;
+    m->copy = COPY_ASYNC;
+    return float_parts(m);
 }
 
 /* ---- half types ---- */
@@ -159,8 +226,8 @@ static double half_time(const MatrixProduct *m, int joined, int tile, int parts)
            after = half_tile + (joined ? half_follows * wide / 256 : 0),
            sums = ceil(tiles / SMS) * (one + after),
            bytes = 2 * batch * ((rows + columns) * depth + rows * columns),
-           partial = parts > 1 ? 8 * parts * rows * columns * batch / passes_rate + 3e-6 : 0;
-    return larger(sums, bytes / bytes_rate) + partial + half_launches;
+           partial = 8 * parts * rows * columns * batch / passes_rate + half_parts;
+    return larger(sums, bytes / bytes_rate) + (parts > 1 ? partial : half_launches);
 }
 
 /* Seconds of the library's calls, and of a pass over their results. */
@@ -173,7 +240,8 @@ static double half_library_time(const MatrixProduct *m, int joined)
     double flops = 2 * results * depth / half_library_rate,
            bytes = 2 * (batch * (rows + columns) * depth + results) / bytes_rate,
            pass = joined ? 2 * (joined + 1) * results / passes_rate + 3e-6 : 0;
-    return (joined ? joined : 1) * (larger(flops, bytes) + half_launches) + pass;
+    const double call = larger(larger(flops, bytes) + half_launches, library_time(m));
+    return (joined ? joined : 1) * call + pass;
 }
 
 static int most_stages(int columns)
@@ -203,11 +271,9 @@ static double half_choose(MatrixProduct *m, int joined)
 double product_us(const Nodes *n, const ProductJoin *j)
 {
     const MatrixProduct *m = &j->m[0];
-    double library;
     int tile = 0;
     if (m->convolution) return convolve_us(n, m);
-    if (m->dtype == DTYPE_F32)
-        return 1e6 * (m->route == ROUTE_ROWS ? rows_time(m) : own_time(m, &library));
+    if (m->dtype == DTYPE_F32) return 1e6 * (m->route == ROUTE_ROWS ? rows_time(m) : own_time(m));
     while (half_columns(tile) < m->tile) tile++;
     return 1e6 * half_time(m, j->n, tile, m->parts);
 }
@@ -215,8 +281,8 @@ double product_us(const Nodes *n, const ProductJoin *j)
 int product_launches(const ProductJoin *j)
 {
     const MatrixProduct *m = &j->m[0];
-    if (m->dtype != DTYPE_F32) return m->parts > 1 ? 2 : 1;
-    return m->route == ROUTE_ROWS ? 1 : 3;
+    const int packed = m->dtype == DTYPE_F32 && m->route == ROUTE_TENSOR && m->copy != COPY_LOAD;
+    return (packed ? 3 : 1) + (m->parts > 1);
 }
 
 /* ---- a call ---- */
@@ -258,7 +324,7 @@ int product_read(const Nodes *n, int node, MatrixProduct *out)
     if (convolve_read(n, node, out)) return 1;
     memset(out, 0, sizeof *out);
     if (x->kind != NODE_KEPT || !(x->dtype == DTYPE_F32 || is_half(x->dtype))) return 0;
-    out->dtype = x->dtype;
+    out->dtype = x->dtype, out->parts = 1;
     if (!read_product(n, x->line, out)) return 0;
     out->of = node;
     if (x->dtype == DTYPE_F32 && (n->sizes->task->tf32 & TF32_CUBLAS || !fits(n, out))) return 0;
@@ -273,12 +339,17 @@ static int is_along(const MatrixProduct *m)
            size_is(m->side[PRODUCT_B].step[PRODUCT_DEPTH], 1);
 }
 
-static int default_route(const MatrixProduct *m)
+static int default_route(const Nodes *n, MatrixProduct *m)
 {
-    if (is_along(m) && m->count[PRODUCT_ROWS].at[0] <= FEW_ROWS &&
-        m->count[PRODUCT_COLUMNS].at[0] * m->count[PRODUCT_BATCH].at[0] >= MANY_COLUMNS)
-        return ROUTE_ROWS;
-    return is_worth_it(m) ? ROUTE_TENSOR : ROUTE_LIBRARY;
+    if (is_along(m) && m->count[PRODUCT_ROWS].at[0] <= FEW_ROWS) {
+        m->route = ROUTE_ROWS;
+        if (float_parts(m) < rows_enough * library_time(m)) return ROUTE_ROWS;
+    }
+    m->route = ROUTE_TENSOR;
+    return m->count[PRODUCT_DEPTH].at[0] >= LEAST_DEPTH &&
+                   float_copy(n, m) < enough * library_time(m)
+               ? ROUTE_TENSOR
+               : ROUTE_LIBRARY;
 }
 
 static int half_route(MatrixProduct *m, int joined)
@@ -300,11 +371,25 @@ static void choose_tiles(const Nodes *n, const char *key, MatrixProduct *m, int 
         &(GenePoint){.gene = GENE_STAGES, .by_default = most, .least = 3, .most = most});
     m->parts = genes_choose(
         n->genes, key,
-        &(GenePoint){.gene = GENE_SPLIT, .by_default = m->parts, .least = 1, .most = 64});
+        &(GenePoint){.gene = GENE_SPLIT, .by_default = m->parts, .least = 1, .most = MOST_PARTS});
     m->copy = genes_choose(
         n->genes, key,
         &(GenePoint){
             .gene = GENE_COPY, .by_default = m->copy, .least = COPY_ASYNC, .most = COPY_TENSOR});
+}
+
+static void choose_parts(const Nodes *n, const char *key, MatrixProduct *m)
+{
+    if (m->route == ROUTE_TENSOR) {
+        float_copy(n, m);
+        m->copy = genes_choose(
+            n->genes, key,
+            &(GenePoint){.gene = GENE_COPY, .by_default = m->copy, .most = COPY_ASYNC});
+    }
+    float_parts(m);
+    m->parts = genes_choose(
+        n->genes, key,
+        &(GenePoint){.gene = GENE_SPLIT, .by_default = m->parts, .least = 1, .most = MOST_PARTS});
 }
 
 void product_choose(const Nodes *n, MatrixProduct *m, int joined)
@@ -319,9 +404,13 @@ void product_choose(const Nodes *n, MatrixProduct *m, int joined)
     m->route =
         genes_choose(n->genes, key,
                      &(GenePoint){.gene = GENE_ROUTE,
-                                  .by_default = half ? half_route(m, joined) : default_route(m),
+                                  .by_default = half ? half_route(m, joined) : default_route(n, m),
                                   .most = !half && is_along(m) ? ROUTE_ROWS : ROUTE_TENSOR});
-    if (half && m->route == ROUTE_TENSOR) choose_tiles(n, key, m, joined);
+    if (m->route == ROUTE_LIBRARY) return;
+    if (half)
+        choose_tiles(n, key, m, joined);
+    else
+        choose_parts(n, key, m);
 }
 
 /* Rows and columns are axes of the kernel's. */

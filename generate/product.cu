@@ -1,7 +1,7 @@
 // Products of float32 matrices by Hopper's tensor cores, in generated kernels. A line of a factor is scaled
 // by a power of two, and each element is the sum of two halves, of 11 bits each: three products of halves
 // make one of float32's precision. Half types need no halves.
-// Over 800 lines: four loops, of which a generated source takes the parts that it needs.
+// Over 800 lines: five loops, of which a generated source takes the parts that it needs.
 
 //@ factor
 // One factor of a product: element k of a line is p[line * step + k] if K, else p[line + k * step].
@@ -9,6 +9,22 @@ struct Factor {
     const float *p;
     long long lines, depth, step;
 };
+
+// Which terms of a sum a block adds up: those of piece number `at` of so many.
+struct Piece {
+    int at, of;
+};
+
+// From the first one to before the end, of n.
+struct Range {
+    long long first, end;
+};
+
+__device__ __forceinline__ Range range_of(const Piece &p, long long n)
+{
+    const long long each = (n + p.of - 1) / p.of, first = min(n, p.at * each);
+    return {first, min(n, first + each)};
+}
 
 //@ halves
 // One in FAR elements that are no zeros may be so far below its line's largest one that the halves lose bits
@@ -68,19 +84,30 @@ __device__ __forceinline__ long long tiles_of(const Factor &f)
     return (f.depth + TERMS - 1) / TERMS;
 }
 
+// The piece of a factor, which has whole tiles. Each line of it has a scale of its own.
+template <bool K> __device__ __forceinline__ Factor piece_of(const Factor &f, const Piece &p)
+{
+    const Range tiles = range_of(p, tiles_of(f));
+    const long long first = tiles.first * TERMS, end = min(f.depth, tiles.end * TERMS);
+    return {f.p + first * (K ? 1 : f.step), f.lines, max(0LL, end - first), f.step};
+}
+
 struct alignas(8) Halves {
     half v[4];
 };
 
-// The halves of a line by T threads, whose elements lie in one piece; each keeps 4 * KEEP of them.
+// The halves of a line's piece by T threads, whose elements lie side by side; each keeps 4 * KEEP of them.
 template <int T, int KEEP>
-__device__ __forceinline__ void split_along(const Factor f, long long line, half *to,
-                                            float2 *factors)
+__device__ __forceinline__ void split_along(const Factor whole, const Piece piece, long long line,
+                                            half *to, float2 *factors)
 {
+    const Factor f = piece_of<true>(whole, piece);
+    if (f.depth == 0) return;
     __shared__ unsigned shared[32];
     __shared__ long long losses[32];
     const int lane = threadIdx.x % T;
-    const long long tiles = tiles_of(f), end = tiles * TERMS;
+    const long long tiles = tiles_of(whole), begin = range_of(piece, tiles).first,
+                    end = tiles_of(f) * TERMS;
     const bool inside = line < f.lines,
                quads = ((f.step | f.depth | (long long)((size_t)f.p / 4)) & 3) == 0;
     const float *from = f.p + (inside ? line : 0) * f.step;
@@ -115,7 +142,7 @@ __device__ __forceinline__ void split_along(const Factor f, long long line, half
         halves(x.y, scale, first.v[1], second.v[1], lost);
         halves(x.z, scale, first.v[2], second.v[2], lost);
         halves(x.w, scale, first.v[3], second.v[3], lost);
-        half *at = to + (line * tiles + k / TERMS) * (2 * TERMS) + k % TERMS;
+        half *at = to + (line * tiles + begin + k / TERMS) * (2 * TERMS) + k % TERMS;
         *(Halves *)at = first;
         *(Halves *)(at + TERMS) = second;
     };
@@ -134,17 +161,19 @@ __device__ __forceinline__ void split_along(const Factor f, long long line, half
 #pragma unroll
         for (int w = 0; w < T / 32; w++) lost += losses[w];
     }
-    if (inside && lane == 0) factors[line] = line_factor(most, scale, lost);
+    if (inside && lane == 0) factors[line * piece.of + piece.at] = line_factor(most, scale, lost);
 }
 
-// The halves of 32 lines, whose elements lie side by side, by 32 warps.
-__device__ __forceinline__ void split_across(const Factor f, long long line, half *to,
-                                             float2 *factors)
+// The halves of a piece of 32 lines, which lie side by side, by 32 warps.
+__device__ __forceinline__ void split_across(const Factor whole, const Piece piece, long long line,
+                                             half *to, float2 *factors)
 {
+    const Factor f = piece_of<false>(whole, piece);
+    if (f.depth == 0) return;
     __shared__ float tile[32][TERMS + 1];
     __shared__ unsigned largest[32][33];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const long long tiles = tiles_of(f);
+    const long long tiles = tiles_of(whole), begin = range_of(piece, tiles).first, n = tiles_of(f);
     unsigned most = 0;
     long long lost = 0;
 #pragma unroll 4
@@ -156,7 +185,7 @@ __device__ __forceinline__ void split_across(const Factor f, long long line, hal
 #pragma unroll
     for (int d = 16; d; d /= 2) most = max(most, __shfl_xor_sync(0xffffffffu, most, d));
     const float scale = line_scale(most);
-    for (long long t = 0; t < tiles; t++) {
+    for (long long t = 0; t < n; t++) {
 #pragma unroll
         for (int k = 0; k < TERMS; k += 32)
             tile[lane][k + warp] = element<false>(f, line + lane, t * TERMS + k + warp);
@@ -164,7 +193,7 @@ __device__ __forceinline__ void split_across(const Factor f, long long line, hal
         half2 first, second;
         halves(tile[warp][2 * lane], scale, first.x, second.x, lost);
         halves(tile[warp][2 * lane + 1], scale, first.y, second.y, lost);
-        half2 *at = (half2 *)(to + ((line + warp) * tiles + t) * (2 * TERMS)) + lane;
+        half2 *at = (half2 *)(to + ((line + warp) * tiles + begin + t) * (2 * TERMS)) + lane;
         if (line + warp < f.lines) {
             at[0] = first;
             at[TERMS / 2] = second;
@@ -173,7 +202,8 @@ __device__ __forceinline__ void split_across(const Factor f, long long line, hal
     }
 #pragma unroll
     for (int d = 16; d; d /= 2) lost += __shfl_xor_sync(0xffffffffu, lost, d);
-    if (lane == 0 && line + warp < f.lines) factors[line + warp] = line_factor(most, scale, lost);
+    if (lane == 0 && line + warp < f.lines)
+        factors[(line + warp) * piece.of + piece.at] = line_factor(most, scale, lost);
 }
 
 // A tile of SIDE x SIDE sums is made by two warp groups, from STAGES tiles of both factors in shared memory.
@@ -343,45 +373,285 @@ struct Split {
     const float2 *factors;
 };
 
-// The sums over k of a[row][k] * b[column][k] for one tile; each gets those of two neighbouring columns.
-// Zeros of a factor are left out where the other one has numbers alone: an infinity makes a tile exact.
-template <bool AK, bool BK, typename E>
-__device__ __forceinline__ void product(const Factor a, const Factor b, const Split as,
-                                        const Split bs, const Bands &bands, long long tile, E each)
+// The n-th tile of sums. Neighbours share factors in L2.
+struct TilePlace {
+    long long top, left;
+};
+
+__device__ __forceinline__ TilePlace tile_place(const Factor &a, const Factor &b, long long n)
 {
     const long long RASTER = 8, across = (b.lines + SIDE - 1) / SIDE,
                     down = (a.lines + SIDE - 1) / SIDE;
-    const long long above = tile / (RASTER * across) * RASTER,
+    const long long above = n / (RASTER * across) * RASTER,
                     high = down - above < RASTER ? down - above : RASTER;
-    const long long inside = tile - above * across;
-    const long long top = (above + inside % high) * SIDE, left = inside / high * SIDE;
+    const long long inside = n - above * across;
+    return {(above + inside % high) * SIDE, inside / high * SIDE};
+}
+
+// The sums over k of a[row][k] * b[column][k] for one tile and the piece's terms; each gets those of two
+// neighbouring columns.
+// Zeros of a factor are left out where the other one has numbers alone: an infinity makes a tile exact.
+template <bool AK, bool BK, typename E>
+__device__ __forceinline__ void product(const Factor a, const Factor b, const Split as,
+                                        const Split bs, const Bands &bands, const Piece piece,
+                                        long long tile, E each)
+{
+    const long long top = tile_place(a, b, tile).top, left = tile_place(a, b, tile).left;
     const int at = threadIdx.x % SIDE, is_a = threadIdx.x < SIDE;
     const long long line = (is_a ? top : left) + at;
-    const int exactly = line < (is_a ? a.lines : b.lines) && (is_a ? as : bs).factors[line].x < 0;
     const long long row = top + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4,
                     column = left + threadIdx.x % 4 * 2;
     float sum[64];
 #pragma unroll
     for (int i = 0; i < 64; i++) sum[i] = 0;
-    const Terms own = terms_of(bands, top, left, a.depth);
+    Terms own = terms_of(bands, top, left, a.depth);
+    const Range tiles = range_of(piece, tiles_of(a));
+    own.first = max(own.first, tiles.first), own.end = min(own.end, tiles.end);
+    own.needed &= tiles.first < tiles.end;
+    const int exactly = own.needed && line < (is_a ? a.lines : b.lines) &&
+                        (is_a ? as : bs).factors[line * piece.of + piece.at].x < 0;
     const int exact = !own.needed || __syncthreads_or(exactly || a.depth <= SHORT);
     if (own.needed && exact)
-        add_exactly<AK, BK>(sum, a, b, top, left);
+        add_exactly<AK, BK>(sum, piece_of<AK>(a, piece), piece_of<BK>(b, piece), top, left);
     else if (own.needed)
         add_halves(sum, as.parts, bs.parts, a, b, top, left, own);
     const float2 none = make_float2(1, 1);
 #pragma unroll
     for (int o = 0; o < 2; o++) {
-        const float2 r = !exact && row + 8 * o < a.lines ? as.factors[row + 8 * o] : none;
+        const float2 r = !exact && row + 8 * o < a.lines
+                             ? as.factors[(row + 8 * o) * piece.of + piece.at]
+                             : none;
 #pragma unroll
         for (int j = 0; j < 16; j++) {
             const long long c = column + 8 * j;
-            const float2 x = !exact && c < b.lines ? bs.factors[c] : none,
-                         y = !exact && c + 1 < b.lines ? bs.factors[c + 1] : none;
+            const float2 x = !exact && c < b.lines ? bs.factors[c * piece.of + piece.at] : none,
+                         y = !exact && c + 1 < b.lines ? bs.factors[(c + 1) * piece.of + piece.at]
+                                                       : none;
             each(row + 8 * o, c, sum[4 * j + 2 * o] * (r.x * x.x) * (r.y * x.y),
                  sum[4 * j + 2 * o + 1] * (r.x * y.x) * (r.y * y.y));
         }
     }
+}
+
+//@ direct
+// Products whose factors lie in memory as they are: a block copies terms of its lines, and splits them while
+// the tensor cores have those before. Each line of such a tile of terms has a scale of its own.
+enum {
+    DIRECT_TERMS = 32,
+    DIRECT_STAGES = 4,
+    DIRECT_LINE = 2 * 2 * DIRECT_TERMS, // bytes: the first halves, then the second ones
+    DIRECT_FLOATS = SIDE * DIRECT_TERMS,
+    DIRECT_HALVES = SIDE * DIRECT_LINE
+};
+
+// Where element k of a line lies in a tile: a line's 16-byte pieces at their numbers xor the line's, or lines
+// side by side.
+template <bool K> __device__ __forceinline__ int direct_place(int line, int k)
+{
+    return K ? line * DIRECT_TERMS + ((k / 4 ^ (line & 7)) << 2) + k % 4 : k * SIDE + line;
+}
+
+// Begins to copy the terms from k on of SIDE lines, N elements at once.
+template <bool K, int N>
+__device__ __forceinline__ void direct_copy(float *to, const Factor &f, long long line, long long k)
+{
+    constexpr int SPAN = (K ? DIRECT_TERMS : SIDE) / N, DOWN = THREADS / SPAN;
+    const int inner = threadIdx.x % SPAN * N, outer = threadIdx.x / SPAN, l = K ? outer : inner,
+              e = K ? inner : outer;
+    const long long lines = f.lines - line - l, terms = f.depth - k - e, own = K ? terms : lines,
+                    rows = K ? lines : terms;
+    const int bytes = own <= 0 ? 0 : own < N ? 4 * (int)own : 4 * N;
+    const float *from = f.p + (K ? (line + l) * f.step + k + e : line + l + (k + e) * f.step);
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to + direct_place<K>(l, e));
+#pragma unroll N
+    for (int j = 0; j < DIRECT_FLOATS / N / THREADS; j++) {
+        const unsigned place = at + j * DOWN * (K ? 4 * DIRECT_TERMS : 4 * SIDE);
+        const int there = j * DOWN < rows ? bytes : 0;
+        if (N == 4)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from),
+                         "r"(there));
+        else
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(place), "l"(from),
+                         "r"(there));
+        from += DOWN * f.step;
+    }
+}
+
+template <bool K>
+__device__ __forceinline__ void direct_fetch(float *to, const Factor &f, long long line,
+                                             long long k, bool quads)
+{
+    if (quads)
+        direct_copy<K, 4>(to, f, line, k);
+    else
+        direct_copy<K, 1>(to, f, line, k);
+}
+
+// Splits a line of a tile. The result is what the line's sums have to be multiplied by; 0: halves cannot tell
+// it, or so small or large a number that the product of two scales may be no float.
+template <bool K>
+__device__ __forceinline__ float direct_split(const float *from, unsigned char *to, int line)
+{
+    enum { ONE = 141, RANGE = 60 };
+    unsigned most = 0;
+    int lost = 0;
+    const auto load = [&](int k) {
+        if (K) return *(const float4 *)(from + direct_place<K>(line, k));
+        return make_float4(from[direct_place<K>(line, k)], from[direct_place<K>(line, k + 1)],
+                           from[direct_place<K>(line, k + 2)], from[direct_place<K>(line, k + 3)]);
+    };
+#pragma unroll
+    for (int k = 0; k < DIRECT_TERMS; k += 4) {
+        const float4 x = load(k);
+        most = max(max(most, magnitude(x.x)),
+                   max(magnitude(x.y), max(magnitude(x.z), magnitude(x.w))));
+    }
+    const int found = (int)(most >> 23), usual = found >= ONE - RANGE && found <= ONE + RANGE,
+              exponent = usual ? found : ONE;
+    const float scale = __uint_as_float((unsigned)(ONE + 127 - exponent) << 23);
+    const unsigned least = (unsigned)(exponent - 18) << 23; // scaled, 1/16: second halves end there
+    const auto split = [&](float a, float b, unsigned &first, unsigned &second) {
+        lost += magnitude(a) >= least ? -1 : a ? FAR - 1 : 0;
+        lost += magnitude(b) >= least ? -1 : b ? FAR - 1 : 0;
+        a *= scale, b *= scale;
+        const half2 high = __floats2half2_rn(a, b);
+        const float2 f = __half22float2(high);
+        const half2 low = __floats2half2_rn(a - f.x, b - f.y);
+        first = *(const unsigned *)&high, second = *(const unsigned *)&low;
+    };
+    asm volatile("" ::: "memory"); // read again, so that few registers are needed
+    unsigned char *at = to + line * DIRECT_LINE;
+#pragma unroll
+    for (int k = 0; k < DIRECT_TERMS; k += 8) {
+        const float4 x = load(k), y = load(k + 4);
+        uint4 first, second;
+        split(x.x, x.y, first.x, second.x);
+        split(x.z, x.w, first.y, second.y);
+        split(y.x, y.y, first.z, second.z);
+        split(y.z, y.w, first.w, second.w);
+        *(uint4 *)(at + ((k / 8 ^ (line & 7)) << 4)) = first;
+        *(uint4 *)(at + ((k / 8 + 4 ^ (line & 7)) << 4)) = second;
+    }
+    return (most && !usual) || lost > 0 ? 0.f : __uint_as_float((unsigned)(exponent - 14) << 23);
+}
+
+// The sums of a tile's terms in float32.
+template <bool AK, bool BK>
+__device__ __forceinline__ void direct_exactly(float (&sum)[64], const float *a, const float *b)
+{
+    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+#pragma unroll 1
+    for (int k = 0; k < DIRECT_TERMS; k++) {
+        const float x0 = a[direct_place<AK>(row, k)], x1 = a[direct_place<AK>(row + 8, k)];
+#pragma unroll
+        for (int j = 0; j < 16; j++) {
+            const float y0 = b[direct_place<BK>(8 * j + column, k)],
+                        y1 = b[direct_place<BK>(8 * j + column + 1, k)];
+            sum[4 * j] += x0 * y0, sum[4 * j + 1] += x0 * y1;
+            sum[4 * j + 2] += x1 * y0, sum[4 * j + 3] += x1 * y1;
+        }
+    }
+}
+
+__device__ __forceinline__ void direct_multiply(float (&part)[64], unsigned from)
+{
+    const unsigned long long a = lines_at(from + threadIdx.x / 128 * (DIRECT_HALVES / 2)),
+                             b = lines_at(from + DIRECT_HALVES);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int k = 0; k < DIRECT_TERMS / 16; k++) {
+        multiply(part, a + 4 + 2 * k, b + 2 * k, k > 0);
+        multiply(part, a + 2 * k, b + 4 + 2 * k, 1);
+        multiply(part, a + 2 * k, b + 2 * k, 1);
+    }
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// Waits for the sums of the tile before, and adds them.
+__device__ __forceinline__ void direct_add(float (&sum)[64], float (&part)[64], const float *scales)
+{
+    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < 64; i++) asm volatile("" : "+f"(part[i])::"memory");
+    const float x0 = scales[row], x1 = scales[row + 8];
+#pragma unroll
+    for (int j = 0; j < 16; j++) {
+        const float2 y = *(const float2 *)(scales + SIDE + 8 * j + column);
+        sum[4 * j] = fmaf(part[4 * j], x0 * y.x, sum[4 * j]);
+        sum[4 * j + 1] = fmaf(part[4 * j + 1], x0 * y.y, sum[4 * j + 1]);
+        sum[4 * j + 2] = fmaf(part[4 * j + 2], x1 * y.x, sum[4 * j + 2]);
+        sum[4 * j + 3] = fmaf(part[4 * j + 3], x1 * y.y, sum[4 * j + 3]);
+    }
+}
+
+template <bool AK, bool BK>
+__device__ __forceinline__ void direct_sums(float (&sum)[64], const Factor a, const Factor b,
+                                            long long top, long long left, bool exact)
+{
+    extern __shared__ unsigned char raw[];
+    __shared__ __align__(16) float scales[2][2 * SIDE];
+    const unsigned begin = (unsigned)__cvta_generic_to_shared(raw), base = (begin + 1023) & ~1023u;
+    unsigned char *halves = raw + (base - begin);
+    float *floats = (float *)(halves + 4 * DIRECT_HALVES);
+    const int line = threadIdx.x % SIDE, is_a = threadIdx.x < SIDE;
+    const bool quads_a = ((a.step | (long long)((size_t)a.p / 4)) & 3) == 0,
+               quads_b = ((b.step | (long long)((size_t)b.p / 4)) & 3) == 0;
+    const int tiles = (int)((a.depth + DIRECT_TERMS - 1) / DIRECT_TERMS);
+    const auto fetch = [&](int t) {
+        float *to = floats + t % DIRECT_STAGES * (2 * DIRECT_FLOATS);
+        if (t < tiles) {
+            direct_fetch<AK>(to, a, top, (long long)t * DIRECT_TERMS, quads_a);
+            direct_fetch<BK>(to + DIRECT_FLOATS, b, left, (long long)t * DIRECT_TERMS, quads_b);
+        }
+        asm volatile("cp.async.commit_group;");
+    };
+    float part[64];
+#pragma unroll
+    for (int i = 0; i < 64; i++) part[i] = 0;
+    for (int t = 0; t < DIRECT_STAGES - 1; t++) fetch(t);
+    bool pending = false;
+#pragma unroll 1
+    for (int t = 0; t < tiles; t++) {
+        const int own = t & 1;
+        asm volatile("cp.async.wait_group %0;" ::"n"(DIRECT_STAGES - 2));
+        __syncthreads();
+        fetch(t + DIRECT_STAGES - 1);
+        const float *from = floats + t % DIRECT_STAGES * (2 * DIRECT_FLOATS);
+        unsigned char *to = halves + own * (2 * DIRECT_HALVES);
+        const float scale = is_a ? direct_split<AK>(from, to, line)
+                                 : direct_split<BK>(from + DIRECT_FLOATS, to + DIRECT_HALVES, line);
+        scales[own][threadIdx.x] = scale;
+        if (pending) direct_add(sum, part, scales[own ^ 1]);
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        pending = !__syncthreads_or(exact || scale == 0);
+        if (pending)
+            direct_multiply(part, base + own * (2 * DIRECT_HALVES));
+        else
+            direct_exactly<AK, BK>(sum, from, from + DIRECT_FLOATS);
+    }
+    if (pending) direct_add(sum, part, scales[(tiles & 1) ^ 1]);
+}
+
+// As product, but for zeros of factors.
+template <bool AK, bool BK, typename E>
+__device__ __forceinline__ void product_directly(const Factor a, const Factor b, const Bands &bands,
+                                                 const Piece piece, long long tile, E each)
+{
+    const TilePlace at = tile_place(a, b, tile);
+    float sum[64];
+#pragma unroll
+    for (int i = 0; i < 64; i++) sum[i] = 0;
+    if (terms_of(bands, at.top, at.left, a.depth).needed)
+        direct_sums<AK, BK>(sum, piece_of<AK>(a, piece), piece_of<BK>(b, piece), at.top, at.left,
+                            a.depth <= SHORT);
+    const long long row = at.top + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4,
+                    column = at.left + threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int o = 0; o < 2; o++)
+#pragma unroll
+        for (int j = 0; j < 16; j++)
+            each(row + 8 * o, column + 8 * j, sum[4 * j + 2 * o], sum[4 * j + 2 * o + 1]);
 }
 
 //@ few
@@ -437,33 +707,33 @@ template <int N, int D> __device__ __forceinline__ void exchange(float *v)
     }
 }
 
-// Each gets the sum of a row and a column.
+// Each gets the sum of a row and a column, over the piece's terms.
 template <typename E>
-__device__ __forceinline__ void few_rows(const Factor a, const Factor b, long long top,
-                                         long long left, E each)
+__device__ __forceinline__ void few_rows(const Factor a, const Factor b, const Piece piece,
+                                         long long top, long long left, E each)
 {
     constexpr int STAGE_FLOATS = (FEW_ROWS + FEW_LINES) * FEW_TERMS;
     extern __shared__ __align__(16) float stages[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const bool quads_a = ((a.step | a.depth | (long long)((size_t)a.p / 4)) & 3) == 0;
     const bool quads_b = ((b.step | b.depth | (long long)((size_t)b.p / 4)) & 3) == 0;
-    const long long steps = (a.depth + FEW_TERMS - 1) / FEW_TERMS;
+    const Range steps = range_of(piece, (a.depth + FEW_TERMS - 1) / FEW_TERMS);
     float sum[FEW_ROWS * FEW_COLUMNS];
 #pragma unroll
     for (int i = 0; i < FEW_ROWS * FEW_COLUMNS; i++) sum[i] = 0;
-    for (long long t = 1 - FEW_STAGES; t < steps; t++) {
-        if (t >= 0) {
+    for (long long t = steps.first + 1 - FEW_STAGES; t < steps.end; t++) {
+        if (t >= steps.first) {
             asm volatile("cp.async.wait_group %0;" ::"n"(FEW_STAGES - 2));
             __syncthreads();
         }
         const long long next = t + FEW_STAGES - 1;
-        if (next < steps) {
+        if (next < steps.end) {
             float *to = stages + next % FEW_STAGES * STAGE_FLOATS;
             fetch_lines<FEW_ROWS>(to, a, top, next * FEW_TERMS, quads_a);
             fetch_lines<FEW_LINES>(to + FEW_ROWS * FEW_TERMS, b, left, next * FEW_TERMS, quads_b);
         }
         asm volatile("cp.async.commit_group;");
-        if (t < 0) continue;
+        if (t < steps.first) continue;
         const float4 *x = (const float4 *)(stages + t % FEW_STAGES * STAGE_FLOATS) + lane;
         const float4 *y = x + (FEW_ROWS + warp * FEW_COLUMNS) * (FEW_TERMS / 4);
         float4 w[FEW_COLUMNS];
@@ -490,8 +760,8 @@ __device__ __forceinline__ void few_rows(const Factor a, const Factor b, long lo
 }
 
 //@ half
-// Products of matrices of half types. A block makes one tile of 128 rows after another. One warp group copies
-// factors and runs ahead, into the next tile, too; two make the sums.
+// Products of matrices of half types. A block makes one tile of 128 rows after another. One warp group
+// copies factors and runs ahead, into the next tile, too; two make the sums.
 enum {
     HALF_ROWS = 128,
     HALF_TERMS = 64,

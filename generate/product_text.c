@@ -1,4 +1,5 @@
-/* The texts of products' kernels and of their launches. The loops are in product.cu. */
+/* The texts of products' kernels and of their launches. The loops are in product.cu.
+ * Over 800 lines: split sums are written in one form, of float32 and of half types. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,16 @@ EMBED(generate_product, "generate/product.cu")
 
 /* Of product.cu. */
 enum { SIDE = 128, THREADS = 256, SHARED = 3 * 4 * SIDE * 64 * 2 + 1024, TERMS = 64, ACROSS = 32 };
+enum { DIRECT_SHARED = 4 * SIDE * 128 + 4 * 2 * SIDE * 32 * 4 + 1024 };
 enum { FEW_ROWS = 16, FEW_COLUMNS = 64, FEW_SHARED = 5 * (FEW_ROWS + FEW_COLUMNS) * 128 * 4 };
+
+/* Sizes in a kernel, and in its plan. */
+typedef struct {
+    char rows[32], columns[32], batch[32];
+} ProductNames;
+typedef struct {
+    char rows[SIZE_TEXT], columns[SIZE_TEXT], batch[SIZE_TEXT];
+} ProductTexts;
 
 int product_is_along(const MatrixProduct *m, ProductOperand x)
 {
@@ -68,12 +78,9 @@ static void put_sum(ProductWriter *w, const MatrixProduct *m, const char *suffix
 }
 
 /* The kernel's own tensors, behind those of its graph. */
-static void put_split_parameters(Buffer *to)
-{
-    buffer_printf(
-        to, ", const half *__restrict__ left_parts, const half *__restrict__ right_parts, "
-            "const float2 *__restrict__ left_factors, const float2 *__restrict__ right_factors");
-}
+static const char split_parameters[] =
+    ", const half *__restrict__ left_parts, const half *__restrict__ right_parts, "
+    "const float2 *__restrict__ left_factors, const float2 *__restrict__ right_factors";
 
 static void put_split(ProductWriter *w, const char *name, const char *side, ProductGroup lines)
 {
@@ -81,8 +88,17 @@ static void put_split(ProductWriter *w, const char *name, const char *side, Prod
     snprintf(n, sizeof n, "%s", product_size(w, w->m->count[lines]));
     buffer_printf(&w->body,
                   "    const Split %s = {%s_parts + batch * %s * tiles_of(%s) * (2 * TERMS), "
-                  "%s_factors + batch * %s};\n",
-                  name, side, n, side, side, n);
+                  "%s_factors + batch * %s * %d};\n",
+                  name, side, n, side, side, n, w->m->parts);
+}
+
+/* `n` numbers blocks of each batch and piece. */
+static void put_piece(ProductWriter *w, const char *n)
+{
+    buffer_printf(&w->body,
+                  "    const long long batch = blockIdx.x / %s / %d;\n"
+                  "    const Piece piece = {(int)(blockIdx.x / %s %% %d), %d};\n",
+                  n, w->m->parts, n, w->m->parts, w->m->parts);
 }
 
 void product_put_value(ProductWriter *w, const char *rows)
@@ -124,18 +140,44 @@ static void put_bands(ProductWriter *w)
     buffer_puts(&w->body, "};\n");
 }
 
-static void put_halves(ProductWriter *w, const char *rows, const char *columns)
+/* Two neighbouring sums of a block become parts of sums. */
+static void put_pair(ProductWriter *w, const char *columns, const char *first, const char *second)
 {
-    const MatrixProduct *m = w->m;
+    buffer_printf(&w->body,
+                  "            if (%s %% 2 == 0) *(float2 *)at = make_float2(%s, %s);\n"
+                  "            else {\n                at[0] = %s;\n"
+                  "                if (column + 1 < %s) at[1] = %s;\n            }\n",
+                  columns, first, second, first, columns, second);
+}
+
+static ProductNames names_of(ProductWriter *w)
+{
+    ProductNames n;
+    snprintf(n.rows, sizeof n.rows, "%s", product_size(w, w->m->count[PRODUCT_ROWS]));
+    snprintf(n.columns, sizeof n.columns, "%s", product_size(w, w->m->count[PRODUCT_COLUMNS]));
+    snprintf(n.batch, sizeof n.batch, "%s", product_size(w, w->m->count[PRODUCT_BATCH]));
+    return n;
+}
+
+/* Where a sum's part lies: `piece` has its number in `at`. */
+static void put_part(ProductWriter *w, const ProductNames *n, const char *at)
+{
+    buffer_printf(&w->body,
+                  "            float *at = part_sums + (((long long)piece.%s * %s + %sbatch) * %s "
+                  "+ row) * %s + column;\n",
+                  at, n->batch, strcmp(at, "at") ? "piece." : "", n->rows, n->columns);
+}
+
+static void put_pairs(ProductWriter *w, const ProductNames *n)
+{
     const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype);
-    put_split(w, "left_split", "left", PRODUCT_ROWS);
-    put_split(w, "right_split", "right", PRODUCT_COLUMNS);
-    put_bands(w);
+    if (w->m->parts > 1) {
+        put_part(w, n, "at");
+        put_pair(w, n->columns, "first", "second");
+        return;
+    }
     buffer_printf(
         &w->body,
-        "    product<%d, %d>(left, right, left_split, right_split, bands, blockIdx.x %% tiles,\n"
-        "        [&](long long row, long long column, float first, float second) {\n"
-        "        if (row >= %s || column >= %s) return;\n"
         "        %s *at = %s + (batch * %s + row) * %s + column;\n"
         "        if (%s %% 2 == 0) {\n"
         "            *(Pack<%s, 2> *)at = {value(batch, row, column, first), value(batch, row, "
@@ -143,23 +185,47 @@ static void put_halves(ProductWriter *w, const char *rows, const char *columns)
         "        } else {\n"
         "            at[0] = value(batch, row, column, first);\n"
         "            if (column + 1 < %s) at[1] = value(batch, row, column + 1, second);\n"
-        "        }\n    });\n",
-        product_is_along(m, PRODUCT_A), product_is_along(m, PRODUCT_B), rows, columns, type, w->out,
-        rows, columns, columns, type, columns);
+        "        }\n",
+        type, w->out, n->rows, n->columns, n->columns, type, n->columns);
 }
 
-static void put_rows(ProductWriter *w, const char *rows, const char *columns)
+static void put_halves(ProductWriter *w, const ProductNames *n)
 {
-    buffer_printf(
-        &w->body,
-        "    const long long tile = blockIdx.x %% tiles, across = (%s + %d) / %d;\n"
-        "    few_rows(left, right, tile / across * %d, tile %% across * %d,\n"
-        "        [&](long long row, long long column, float total) {\n"
-        "        if (row < %s && column < %s)\n"
-        "            %s[(batch * %s + row) * %s + column] = value(batch, row, column, total);\n"
-        "    });\n",
-        columns, FEW_COLUMNS - 1, FEW_COLUMNS, FEW_ROWS, FEW_COLUMNS, rows, columns, w->out, rows,
-        columns);
+    const MatrixProduct *m = w->m;
+    const int direct = m->copy == COPY_LOAD;
+    if (!direct) put_split(w, "left_split", "left", PRODUCT_ROWS);
+    if (!direct) put_split(w, "right_split", "right", PRODUCT_COLUMNS);
+    put_bands(w);
+    buffer_printf(&w->body,
+                  "    product%s<%d, %d>(left, right, %sbands, piece, blockIdx.x %% tiles,\n"
+                  "        [&](long long row, long long column, float first, float second) {\n"
+                  "        if (row >= %s || column >= %s) return;\n",
+                  direct ? "_directly" : "", product_is_along(m, PRODUCT_A),
+                  product_is_along(m, PRODUCT_B), direct ? "" : "left_split, right_split, ",
+                  n->rows, n->columns);
+    put_pairs(w, n);
+    buffer_puts(&w->body, "    });\n");
+}
+
+static void put_rows(ProductWriter *w, const ProductNames *n)
+{
+    buffer_printf(&w->body,
+                  "    const long long tile = blockIdx.x %% tiles, across = (%s + %d) / %d;\n"
+                  "    few_rows(left, right, piece, tile / across * %d, tile %% across * %d,\n"
+                  "        [&](long long row, long long column, float total) {\n"
+                  "        if (row >= %s || column >= %s) return;\n",
+                  n->columns, FEW_COLUMNS - 1, FEW_COLUMNS, FEW_ROWS, FEW_COLUMNS, n->rows,
+                  n->columns);
+    if (w->m->parts > 1) {
+        put_part(w, n, "at");
+        buffer_puts(&w->body, "            *at = total;\n");
+    } else {
+        buffer_printf(&w->body,
+                      "        %s[(batch * %s + row) * %s + column] = value(batch, row, column, "
+                      "total);\n",
+                      w->out, n->rows, n->columns);
+    }
+    buffer_puts(&w->body, "    });\n");
 }
 
 static void put_body(ProductWriter *w)
@@ -167,28 +233,26 @@ static void put_body(ProductWriter *w)
     const MatrixProduct *m = w->m;
     const int few = m->route == ROUTE_ROWS, down = few ? FEW_ROWS : SIDE,
               across = few ? FEW_COLUMNS : SIDE;
-    char rows[32], columns[32];
-    snprintf(rows, sizeof rows, "%s", product_size(w, m->count[PRODUCT_ROWS]));
-    snprintf(columns, sizeof columns, "%s", product_size(w, m->count[PRODUCT_COLUMNS]));
+    const ProductNames n = names_of(w);
     buffer_printf(&w->body,
-                  "    const long long tiles = ((%s + %d) / %d) * (long long)((%s + %d) / %d);\n"
-                  "    const long long batch = blockIdx.x / tiles;\n",
-                  rows, down - 1, down, columns, across - 1, across);
+                  "    const long long tiles = ((%s + %d) / %d) * (long long)((%s + %d) / %d);\n",
+                  n.rows, down - 1, down, n.columns, across - 1, across);
+    put_piece(w, "tiles");
     put_factor(w, "left", PRODUCT_A, PRODUCT_ROWS);
     put_factor(w, "right", PRODUCT_B, PRODUCT_COLUMNS);
-    product_put_value(w, rows);
+    if (m->parts == 1) product_put_value(w, n.rows);
     if (few)
-        put_rows(w, rows, columns);
+        put_rows(w, &n);
     else
-        put_halves(w, rows, columns);
+        put_halves(w, &n);
 }
 
 /* ---- factors as halves ---- */
 
-/* Threads of a line whose elements lie in one piece. */
+/* Threads of a piece of a line whose elements lie side by side. */
 static int line_threads(const MatrixProduct *m)
 {
-    return m->count[PRODUCT_DEPTH].at[0] > 1024 ? THREADS : 32;
+    return m->count[PRODUCT_DEPTH].at[0] / m->parts > 1024 ? THREADS : 32;
 }
 
 int product_share(ProductWriter *w, int buffer, const char *size)
@@ -220,8 +284,8 @@ void product_buffers(KernelText *t)
     }
 }
 
-/* Lines of at most SHORT_LINE terms are split by a warp each, and most blocks have none: at a size that is
- * far from the timed one a block a line is too much work. */
+/* Pieces of lines of at most SHORT_LINE terms are split by a warp each, and most blocks have none: at a size
+ * that is far from the timed one a block for each is too much work. */
 static void put_short_lines(ProductWriter *w, const char *side, const char *n)
 {
     enum { SHORT_LINE = 128 };
@@ -230,10 +294,10 @@ static void put_short_lines(ProductWriter *w, const char *side, const char *n)
         "    if (%s.depth <= %d) {\n"
         "        const long long own = blockIdx.x %% blocks * %d + threadIdx.x / 32;\n"
         "        if (own < %s)\n"
-        "            split_along<32, 1>(%s, own, parts + batch * %s * tiles_of(%s) * (2 * "
-        "TERMS), factors + batch * %s);\n"
+        "            split_along<32, 1>(%s, piece, own, parts + batch * %s * tiles_of(%s) * (2 * "
+        "TERMS), factors + batch * %s * %d);\n"
         "        return;\n    }\n",
-        side, SHORT_LINE, THREADS / 32, n, side, n, side, n);
+        side, SHORT_LINE * w->m->parts, THREADS / 32, n, side, n, side, n, w->m->parts);
 }
 
 /* The buffers of a factor's halves, and the kernel that fills them. */
@@ -258,9 +322,9 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
     buffer_init(&own.body, 1 << 16);
     buffer_init(&types, 1 << 16);
     const char *n = product_size(&own, m->count[group]);
-    buffer_printf(&own.body,
-                  "    const long long blocks = (%s + %d) / %d, batch = blockIdx.x / blocks;\n", n,
-                  a_block - 1, a_block);
+    buffer_printf(&own.body, "    const long long blocks = (%s + %d) / %d;\n", n, a_block - 1,
+                  a_block);
+    put_piece(&own, "blocks");
     put_factor(&own, side, x, group);
     if (along && threads == THREADS) put_short_lines(&own, side, n);
     buffer_printf(&own.body, "    const long long line = blockIdx.x %% blocks * %d%s;\n", a_block,
@@ -268,9 +332,9 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
     char call[64];
     snprintf(call, sizeof call, along ? "split_along<%d, %d>" : "split_across", threads, 8);
     buffer_printf(&own.body,
-                  "    %s(%s, line, parts + batch * %s * tiles_of(%s) * (2 * TERMS), factors + "
-                  "batch * %s);\n",
-                  call, side, n, side, n);
+                  "    %s(%s, piece, line, parts + batch * %s * tiles_of(%s) * (2 * TERMS), "
+                  "factors + batch * %s * %d);\n",
+                  call, side, n, side, n, m->parts);
     kernel_put_parameters(k, 1, node_count(&k->nodes->node[m->side[x].node]).at[0] >= 1 << 30,
                           &types);
     buffer_printf(w->t->source,
@@ -278,13 +342,14 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
                   "*__restrict__ parts, "
                   "float2 *__restrict__ factors)\n{\n%s}\n\n",
                   along ? THREADS : 1024, side, number, types.data, own.body.data);
-    char times[SIZE_TEXT + 8] = "", size[4 * SIZE_TEXT];
+    char times[SIZE_TEXT + 8] = "", pieces[24] = "", size[4 * SIZE_TEXT];
     if (!alone) snprintf(times, sizeof times, " * (%s)", batch);
-    snprintf(grid, sizeof grid, "ceil_div(%s, %d)%s", lines, a_block, times);
+    if (m->parts > 1) snprintf(pieces, sizeof pieces, " * %d", m->parts);
+    snprintf(grid, sizeof grid, "ceil_div(%s, %d)%s%s", lines, a_block, times, pieces);
     snprintf(size, sizeof size, "(%s)%s * ceil_div(%s, %d) * %d", lines, times, depth, TERMS,
              2 * TERMS);
     int rc = product_share(w, x == PRODUCT_A ? LEFT_PARTS : RIGHT_PARTS, size);
-    snprintf(size, sizeof size, "(%s)%s", lines, times);
+    snprintf(size, sizeof size, "(%s)%s%s", lines, times, pieces);
     rc |= product_share(w, x == PRODUCT_A ? LEFT_FACTORS : RIGHT_FACTORS, size);
     buffer_printf(w->t->plan, "//@ launch split_%s_%d<<<%s, %d>>>(", side, number, grid,
                   along ? THREADS : 1024);
@@ -296,24 +361,54 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
     return rc || own.failed ? -1 : 0;
 }
 
+static int read_texts(ProductWriter *w, ProductTexts *t)
+{
+    SizeTable *sizes = w->k->nodes->sizes;
+    return size_text(sizes, w->m->count[PRODUCT_ROWS], t->rows, w->err) ||
+                   size_text(sizes, w->m->count[PRODUCT_COLUMNS], t->columns, w->err) ||
+                   size_text(sizes, w->m->count[PRODUCT_BATCH], t->batch, w->err)
+               ? -1
+               : 0;
+}
+
+static int put_finish_launch(ProductWriter *w, const ProductTexts *t)
+{
+    char size[4 * SIZE_TEXT];
+    if (w->m->parts == 1) return 0;
+    snprintf(size, sizeof size, "(%s) * (%s) * (%s)", t->batch, t->rows, t->columns);
+    buffer_printf(w->t->plan, "//@ launch finish_%d<<<ceil_div(%s, %d), %d>>>(", w->t->number, size,
+                  THREADS, THREADS);
+    if (kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
+    buffer_puts(w->t->plan, ", part_sums)\n");
+    snprintf(size, sizeof size, "(%s) * (%s) * (%s) * %d", t->batch, t->rows, t->columns,
+             w->m->parts * w->join->n);
+    return product_share(w, PART_SUMS, size);
+}
+
+/* Its factors are split before. */
+static int is_packed(const MatrixProduct *m)
+{
+    return m->route == ROUTE_TENSOR && m->copy != COPY_LOAD;
+}
+
 static int put_launch(ProductWriter *w)
 {
     const MatrixProduct *m = w->m;
-    const int few = m->route == ROUTE_ROWS;
-    char rows[SIZE_TEXT], columns[SIZE_TEXT], batch[SIZE_TEXT];
-    SizeTable *sizes = w->k->nodes->sizes;
+    const int few = m->route == ROUTE_ROWS, packed = is_packed(m);
+    ProductTexts t;
     Buffer *p = w->t->plan;
-    if (size_text(sizes, m->count[PRODUCT_ROWS], rows, w->err) ||
-        size_text(sizes, m->count[PRODUCT_COLUMNS], columns, w->err) ||
-        size_text(sizes, m->count[PRODUCT_BATCH], batch, w->err))
+    if (read_texts(w, &t) ||
+        (packed && (put_split_kernel(w, PRODUCT_A) || put_split_kernel(w, PRODUCT_B))))
         return -1;
     buffer_printf(p, "//@ launch kernel_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d)", w->t->number,
-                  rows, few ? FEW_ROWS : SIDE, columns, few ? FEW_COLUMNS : SIDE);
-    if (!size_is(m->count[PRODUCT_BATCH], 1)) buffer_printf(p, " * (%s)", batch);
-    buffer_printf(p, ", %d, %d>>>(", THREADS, few ? FEW_SHARED : SHARED);
+                  t.rows, few ? FEW_ROWS : SIDE, t.columns, few ? FEW_COLUMNS : SIDE);
+    if (!size_is(m->count[PRODUCT_BATCH], 1)) buffer_printf(p, " * (%s)", t.batch);
+    if (m->parts > 1) buffer_printf(p, " * %d", m->parts);
+    buffer_printf(p, ", %d, %d>>>(", THREADS, few ? FEW_SHARED : packed ? SHARED : DIRECT_SHARED);
     if (kernel_put_arguments(w->k, p, w->err)) return -1;
-    buffer_puts(p, few ? ")\n" : ", left_parts, right_parts, left_factors, right_factors)\n");
-    return 0;
+    if (m->parts > 1) buffer_puts(p, ", part_sums");
+    buffer_puts(p, packed ? ", left_parts, right_parts, left_factors, right_factors)\n" : ")\n");
+    return put_finish_launch(w, &t);
 }
 
 void product_help(KernelText *t, int bit, const char *file, const char *part)
@@ -337,27 +432,71 @@ int product_is_wide(const ProductWriter *w)
     return wide;
 }
 
+/* Adds up the parts of a sum. */
+static void put_finish(ProductWriter *w)
+{
+    const ProductNames n = names_of(w);
+    const int pair = w->join->n > 1;
+    product_put_value(w, n.rows);
+    buffer_printf(&w->body,
+                  "    const long long plane = (long long)%s * %s * %s,\n"
+                  "                    at = blockIdx.x * %dll + threadIdx.x;\n"
+                  "    if (at >= plane) return;\n    float first = 0%s;\n#pragma unroll\n"
+                  "    for (int i = 0; i < %d; i++) first += part_sums[i * plane + at];\n",
+                  n.batch, n.rows, n.columns, THREADS, pair ? ", second = 0" : "", w->m->parts);
+    if (pair)
+        buffer_printf(
+            &w->body,
+            "#pragma unroll\n    for (int i = 0; i < %d; i++) second += part_sums[(i + %d) * "
+            "plane + at];\n",
+            w->m->parts, w->m->parts);
+    buffer_printf(&w->body,
+                  "    const long long line = at / %s;\n"
+                  "    %s[at] = value(line / %s, line %% %s, at - line * %s, first%s);\n",
+                  n.columns, w->out, n.rows, n.rows, n.columns, pair ? ", second" : "");
+}
+
+/* How a kernel is written. more: its own parameters, behind those of its graph. */
+typedef struct {
+    const char *bounds, *more;
+    void (*body)(ProductWriter *w);
+    int (*launch)(ProductWriter *w);
+} ProductForm;
+
+/* The kernel, and the one that adds up its parts. */
+static int write_form(ProductWriter *w, const ProductForm *form)
+{
+    const char *source =
+        "extern \"C\" __global__ void __launch_bounds__(%s) %s_%d(%s%s%s)\n{\n%s}\n\n";
+    const int parts = w->m->parts > 1;
+    ProductWriter finish = *w;
+    Buffer types;
+    buffer_init(&types, 1 << 16);
+    buffer_init(&finish.body, 1 << 20);
+    form->body(w);
+    if (parts) put_finish(&finish);
+    kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
+    if (form->launch(w) || finish.failed) w->failed = 1;
+    if (!w->failed)
+        buffer_printf(w->t->source, source, form->bounds, "kernel", w->t->number, types.data,
+                      parts ? ", float *__restrict__ part_sums" : "", form->more, w->body.data);
+    if (!w->failed && parts)
+        buffer_printf(w->t->source, source, "256", "finish", w->t->number, types.data,
+                      ", const float *__restrict__ part_sums", "", finish.body.data);
+    buffer_release(&finish.body);
+    buffer_release(&types);
+    return w->failed ? -1 : 0;
+}
+
 static int write_floats(ProductWriter *w)
 {
     const int few = w->m->route == ROUTE_ROWS;
-    Buffer types;
-    buffer_init(&types, 1 << 16);
     product_help(w->t, HELP_FACTOR, generate_product, "factor");
     if (!few) product_put_halves(w->t);
     product_help(w->t, few ? HELP_FEW : HELP_PRODUCT, generate_product, few ? "few" : "product");
-    put_body(w);
-    kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
-    if (!few) put_split_parameters(&types);
-    if ((!few && (put_split_kernel(w, PRODUCT_A) || put_split_kernel(w, PRODUCT_B))) ||
-        put_launch(w))
-        w->failed = 1;
-    if (!w->failed)
-        buffer_printf(
-            w->t->source,
-            "extern \"C\" __global__ void __launch_bounds__(%d) kernel_%d(%s)\n{\n%s}\n\n", THREADS,
-            w->t->number, types.data, w->body.data);
-    buffer_release(&types);
-    return w->failed ? -1 : 0;
+    if (!few && !is_packed(w->m)) product_help(w->t, HELP_DIRECT, generate_product, "direct");
+    return write_form(
+        w, &(ProductForm){"256", is_packed(w->m) ? split_parameters : "", put_body, put_launch});
 }
 
 /* ---- half types ---- */
@@ -448,19 +587,6 @@ static void put_half_factor(ProductWriter *w, const char *name, const MatrixProd
     buffer_printf(&w->body, ", %s",
                   product_size(w, t->step[product_is_along(m, x) ? lines : PRODUCT_DEPTH]));
     buffer_printf(&w->body, ", %s};\n", product_size(w, t->step[PRODUCT_BATCH]));
-}
-
-typedef struct {
-    char rows[32], columns[32], batch[32];
-} HalfNames;
-
-static HalfNames names_of(ProductWriter *w)
-{
-    HalfNames n;
-    snprintf(n.rows, sizeof n.rows, "%s", product_size(w, w->m->count[PRODUCT_ROWS]));
-    snprintf(n.columns, sizeof n.columns, "%s", product_size(w, w->m->count[PRODUCT_COLUMNS]));
-    snprintf(n.batch, sizeof n.batch, "%s", product_size(w, w->m->count[PRODUCT_BATCH]));
-    return n;
 }
 
 /* ---- tensor maps ---- */
@@ -579,7 +705,7 @@ static void put_half_bring(ProductWriter *w)
 /* ---- what becomes of sums ---- */
 
 /* Two neighbours of other types than half ones become results. */
-static void put_half_pairs(ProductWriter *w, const HalfNames *n)
+static void put_half_pairs(ProductWriter *w, const ProductNames *n)
 {
     const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype),
                *x = w->join->n > 1 ? "first[i], second[i]" : "first[i]";
@@ -592,24 +718,17 @@ static void put_half_pairs(ProductWriter *w, const HalfNames *n)
 }
 
 /* Two neighbours become parts of sums. */
-static void put_half_parts(ProductWriter *w, const HalfNames *n)
+static void put_half_parts(ProductWriter *w, const ProductNames *n)
 {
-    static const char store[] = "            if (%s %% 2 == 0) *(float2 *)at = make_float2(%s[0], "
-                                "%s[1]);\n            else {\n                at[0] = %s[0];\n"
-                                "                if (column + 1 < %s) at[1] = %s[1];\n"
-                                "            }\n";
-    buffer_printf(&w->body,
-                  "            float *at = part_sums + ((piece.part * %s + piece.batch) * %s + "
-                  "row) * %s + column;\n",
-                  n->batch, n->rows, n->columns);
-    buffer_printf(&w->body, store, n->columns, "first", "first", "first", n->columns, "first");
+    put_part(w, n, "part");
+    put_pair(w, n->columns, "first[0]", "first[1]");
     if (w->join->n == 1) return;
     buffer_printf(&w->body, "            at += (long long)%s * %s * %s * %d;\n", n->batch, n->rows,
                   n->columns, w->m->parts);
-    buffer_printf(&w->body, store, n->columns, "second", "second", "second", n->columns, "second");
+    put_pair(w, n->columns, "second[0]", "second[1]");
 }
 
-static void put_half_results(ProductWriter *w, const HalfNames *n)
+static void put_half_results(ProductWriter *w, const ProductNames *n)
 {
     const int pair = w->join->n > 1;
     if (w->m->parts == 1 && is_half(w->k->nodes->node[w->k->root[0].node].dtype)) {
@@ -632,7 +751,7 @@ static void put_half_results(ProductWriter *w, const HalfNames *n)
 static void put_half_body(ProductWriter *w)
 {
     const MatrixProduct *m = w->m, *other = &w->join->m[w->join->n - 1];
-    const HalfNames n = names_of(w);
+    const ProductNames n = names_of(w);
     put_half_factor(w, "left", m, PRODUCT_A);
     put_half_factor(w, "right", m, PRODUCT_B);
     put_half_factor(w, "other", other, PRODUCT_B);
@@ -652,30 +771,6 @@ static void put_half_body(ProductWriter *w)
     buffer_puts(&w->body, "    });\n");
 }
 
-/* Adds up the parts of a sum. */
-static void put_half_finish(ProductWriter *w)
-{
-    const HalfNames n = names_of(w);
-    const int pair = w->join->n > 1;
-    product_put_value(w, n.rows);
-    buffer_printf(&w->body,
-                  "    const long long plane = (long long)%s * %s * %s,\n"
-                  "                    at = blockIdx.x * %dll + threadIdx.x;\n"
-                  "    if (at >= plane) return;\n    float first = 0%s;\n#pragma unroll\n"
-                  "    for (int i = 0; i < %d; i++) first += part_sums[i * plane + at];\n",
-                  n.batch, n.rows, n.columns, THREADS, pair ? ", second = 0" : "", w->m->parts);
-    if (pair)
-        buffer_printf(
-            &w->body,
-            "#pragma unroll\n    for (int i = 0; i < %d; i++) second += part_sums[(i + %d) * "
-            "plane + at];\n",
-            w->m->parts, w->m->parts);
-    buffer_printf(&w->body,
-                  "    const long long line = at / %s;\n"
-                  "    %s[at] = value(line / %s, line %% %s, at - line * %s, first%s);\n",
-                  n.columns, w->out, n.rows, n.rows, n.columns, pair ? ", second" : "");
-}
-
 /* ---- launches ---- */
 
 void product_put_launch(ProductWriter *w, const char *items, int threads, int shared)
@@ -685,29 +780,13 @@ void product_put_launch(ProductWriter *w, const char *items, int threads, int sh
                   shared);
 }
 
-static void put_half_source(ProductWriter *w, const char *name, int threads, const char *parameters,
-                            const char *more)
+static int put_half_launch(ProductWriter *w)
 {
-    buffer_printf(w->t->source,
-                  "extern \"C\" __global__ void __launch_bounds__(%d, 1) %s_%d(%s%s)\n{\n%s}\n\n",
-                  threads, name, w->t->number, parameters, more, w->body.data);
-}
-
-typedef struct {
-    char rows[SIZE_TEXT], columns[SIZE_TEXT], batch[SIZE_TEXT];
-} HalfTexts;
-
-static int put_launches(ProductWriter *w)
-{
-    SizeTable *sizes = w->k->nodes->sizes;
     const MatrixProduct *m = w->m;
     const int shared = m->stages * HALF_LINE * (HALF_ROWS + m->tile) + HALF_STAGING + 1024;
-    HalfTexts t;
+    ProductTexts t;
     char size[4 * SIZE_TEXT];
-    if (size_text(sizes, m->count[PRODUCT_ROWS], t.rows, w->err) ||
-        size_text(sizes, m->count[PRODUCT_COLUMNS], t.columns, w->err) ||
-        size_text(sizes, m->count[PRODUCT_BATCH], t.batch, w->err))
-        return -1;
+    if (read_texts(w, &t)) return -1;
     snprintf(size, sizeof size, "ceil_div(%s, %d) * ceil_div(%s, %d) * (%s) * %d", t.rows,
              HALF_ROWS, t.columns, tile_columns(w), t.batch, m->parts);
     if (put_maps(w)) return -1;
@@ -717,53 +796,19 @@ static int put_launches(ProductWriter *w)
     for (int i = 0; i < map_count(w); i++)
         buffer_printf(w->t->plan, ", %s_map_%d", map_names[i], w->t->number);
     buffer_puts(w->t->plan, ")\n");
-    if (m->parts == 1) return 0;
-    snprintf(size, sizeof size, "(%s) * (%s) * (%s)", t.batch, t.rows, t.columns);
-    buffer_printf(w->t->plan, "//@ launch finish_%d<<<ceil_div(%s, %d), %d>>>(", w->t->number, size,
-                  THREADS, THREADS);
-    if (kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
-    buffer_puts(w->t->plan, ", part_sums)\n");
-    snprintf(size, sizeof size, "(%s) * (%s) * (%s) * %d", t.batch, t.rows, t.columns,
-             m->parts * w->join->n);
-    return product_share(w, PART_SUMS, size);
-}
-
-static void put_half_helpers(ProductWriter *w)
-{
-    put_multiply(w); /* its name is known before the part that uses it */
-    product_help(w->t, HELP_HALF, generate_product, "half");
-    if (map_count(w)) product_help(w->t, HELP_HALF_MAPS, generate_product, "half_maps");
+    return put_finish_launch(w, &t);
 }
 
 int product_half_write(ProductWriter *w)
 {
-    const int parts = w->m->parts > 1;
-    ProductWriter finish = *w;
-    Buffer types, more;
-    buffer_init(&types, 1 << 16);
-    buffer_init(&more, 1024);
-    buffer_init(&finish.body, 1 << 20);
-    put_half_helpers(w);
-    put_half_body(w);
-    if (parts) put_half_finish(&finish);
-    kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
-    if (put_launches(w) || finish.failed) w->failed = 1;
-    if (parts) buffer_puts(&more, ", float *__restrict__ part_sums");
+    char more[256] = "";
     for (int i = 0; i < map_count(w); i++)
-        buffer_printf(&more, ", const __grid_constant__ CUtensorMap %s_map", map_names[i]);
-    if (!w->failed) {
-        put_half_source(w, "kernel", HALF_THREADS, types.data, more.len ? more.data : "");
-        buffer_release(&w->body);
-        w->body = finish.body;
-        if (parts)
-            put_half_source(w, "finish", THREADS, types.data,
-                            ", const float *__restrict__ part_sums");
-    } else {
-        buffer_release(&finish.body);
-    }
-    buffer_release(&more);
-    buffer_release(&types);
-    return w->failed ? -1 : 0;
+        snprintf(more + strlen(more), sizeof more - strlen(more),
+                 ", const __grid_constant__ CUtensorMap %s_map", map_names[i]);
+    put_multiply(w); /* its name is known before the part that uses it */
+    product_help(w->t, HELP_HALF, generate_product, "half");
+    if (map_count(w)) product_help(w->t, HELP_HALF_MAPS, generate_product, "half_maps");
+    return write_form(w, &(ProductForm){"384, 1", more, put_half_body, put_half_launch});
 }
 
 /* ---- any product ---- */

@@ -13,6 +13,7 @@ enum {
     HELP_FACTOR,
     HELP_PRODUCT,
     HELP_FEW,
+    HELP_DIRECT,
     HELP_HALVES,
     HELP_HALF,
     HELP_HALF_MAPS,

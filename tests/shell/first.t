@@ -39,6 +39,8 @@ up_gelu //@ schedule h route=tensor
 triangles //@ schedule h route=tensor
 masked_bf16 //@ schedule h route=tensor tile=128
 states //@ schedule h own=yes
+skinny //@ schedule h route=tensor copy=load split=64; //@ schedule g route=tensor copy=load split=2
+skinny //@ schedule h route=tensor copy=async split=8; //@ schedule g route=rows split=64
 END
 "$BUILD/bin/quern-kernel" --task triangles --schedule '//@ schedule h route=tensor' >whole.cu
 for e in 's/{{-150, /{{50, /' 's/}, {-1073741824, 0}, /}, {-1073741824, -64}, /' \
@@ -47,6 +49,17 @@ for e in 's/{{-150, /{{50, /' 's/}, {-1073741824, 0}, /}, {-1073741824, -64}, /'
   ! cmp -s whole.cu less.cu && "$BUILD/bin/quern-eval" --task triangles --device sim:h100 less.cu >out 2>&1
   [ $? = 1 ] && grep -q wrong out; ok $? "a triangle that is too small is wrong: $e"
 done
+"$BUILD/bin/quern-kernel" --task skinny >whole.cu && [ "$(grep -c 'copy=load split=64' whole.cu)" = 2 ]
+ok $? "sums of many terms and few tiles are split, and their factors with them"
+while read -r outcome e; do
+  sed -E "$e" whole.cu >less.cu
+  ! cmp -s whole.cu less.cu && "$BUILD/bin/quern-eval" --task skinny --device sim:h100 less.cu >out 2>&1
+  [ $? = 1 ] && grep -q "sim:h100: $outcome" out; ok $? "a split sum with a mistake: $outcome: $e"
+done <<'END'
+out_of_bounds s/"n"\(DIRECT_STAGES - 2\)/"n"(DIRECT_STAGES - 1)/
+race s/^.*fence.proxy.async.shared::cta.*//
+wrong_result s/(i < 64; i\+\+\) first \+= part_sums\[)i \*/\10 */
+END
 mistakes() { # COPY: each line of stdin, an outcome and a change of the kernel, is judged as the outcome says
   local outcome e
   "$BUILD/bin/quern-kernel" --task bmm_bias_f16 \
