@@ -48,6 +48,7 @@ static int open_device(Sanitizer *s, const Evaluator *of, Error *err)
     m->ops = device_find(s->name, &arg, err);
     if (!m->ops || m->ops->open(arg, &m->device, err)) return -1;
     s->simulator.cases = cases_new(case_bytes, m->ops, m->device);
+    if (of->stored) cases_store(s->simulator.cases, of->stored);
     return 0;
 }
 
