@@ -288,7 +288,4 @@ static const Op table[] = {
      pointwise_plain, pointwise_cost, 0, &bitwise_not, NULL, &pointwise_elements},
 };
 
-OpFamily compare_family(void)
-{
-    return (OpFamily){"compare", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily compare_family = {"compare", table, sizeof table / sizeof *table};

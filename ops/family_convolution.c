@@ -702,7 +702,4 @@ static const Op table[] = {
     ROW("conv_transpose3d.input", TRANSPOSED("3"), 3, 1),
 };
 
-OpFamily convolution_family(void)
-{
-    return (OpFamily){"convolution", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily convolution_family = {"convolution", table, sizeof table / sizeof *table};

@@ -567,7 +567,4 @@ static const Op table[] = {
     RANDOM("rand_like.default", SELF),
 };
 
-OpFamily layout_family(void)
-{
-    return (OpFamily){"layout", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily layout_family = {"layout", table, sizeof table / sizeof *table};

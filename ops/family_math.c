@@ -238,7 +238,4 @@ static const Op table[] = {
         "a > 0 ? a : a * p0", 1, RESULT_SELF, NULL, OP_IN_PLACE),
 };
 
-OpFamily math_family(void)
-{
-    return (OpFamily){"math", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily math_family = {"math", table, sizeof table / sizeof *table};

@@ -447,7 +447,4 @@ static const Op table[] = {
     ROW("einsum.default", "str equation, Tensor[] tensors, *, int[]? path=None", describe_einsum),
 };
 
-OpFamily matmul_family(void)
-{
-    return (OpFamily){"matmul", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily matmul_family = {"matmul", table, sizeof table / sizeof *table};

@@ -142,7 +142,4 @@ static const Op table[] = {
         RESULT_SELF, NULL, OP_IN_PLACE),
 };
 
-OpFamily pointwise_family(void)
-{
-    return (OpFamily){"pointwise", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily pointwise_family = {"pointwise", table, sizeof table / sizeof *table};

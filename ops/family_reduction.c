@@ -318,7 +318,4 @@ static const Op table[] = {
     ROW("all.dim", ONE, REDUCE_ALL),
 };
 
-OpFamily reduction_family(void)
-{
-    return (OpFamily){"reduction", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily reduction_family = {"reduction", table, sizeof table / sizeof *table};

@@ -544,7 +544,4 @@ static const Op table[] = {
          infer_nothing),
 };
 
-OpFamily view_family(void)
-{
-    return (OpFamily){"view", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily view_family = {"view", table, sizeof table / sizeof *table};

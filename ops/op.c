@@ -11,40 +11,40 @@
 enum { MAX_OPS = 1024 };
 
 /* clang-format off */
-static OpFamily (*const families[])(void) = {
-    pointwise_family,
-    math_family,
-    compare_family,
-    matmul_family,
-    convolution_family,
-    view_family,
-    layout_family,
-    reduction_family,
-    pooling_family,
-    attention_family,
-    recurrent_family,
-    embedding_family,
-    norm_family,
-    softmax_family,
-    scan_family,
-    fft_family,
-    loss_family,
-    indexing_family,
-    composed_family,
-    sort_family,
-    scatter_family,
-    resize_family,
-    columns_family,
-    grid_family,
-    extreme_family,
-    search_family,
-    select_family,
+static const OpFamily *const families[] = {
+    &pointwise_family,
+    &math_family,
+    &compare_family,
+    &matmul_family,
+    &convolution_family,
+    &view_family,
+    &layout_family,
+    &reduction_family,
+    &pooling_family,
+    &attention_family,
+    &recurrent_family,
+    &embedding_family,
+    &norm_family,
+    &softmax_family,
+    &scan_family,
+    &fft_family,
+    &loss_family,
+    &indexing_family,
+    &composed_family,
+    &sort_family,
+    &scatter_family,
+    &resize_family,
+    &columns_family,
+    &grid_family,
+    &extreme_family,
+    &search_family,
+    &select_family,
 };
 /* clang-format on */
 
 OpFamily op_family(int i)
 {
-    return i < (int)(sizeof families / sizeof *families) ? families[i]() : (OpFamily){0};
+    return i < (int)(sizeof families / sizeof *families) ? *families[i] : (OpFamily){0};
 }
 
 /* All operators, found once. */
@@ -242,10 +242,14 @@ int op_argument(const Op *op, const char *name)
     return -1;
 }
 
+int op_is_of(const Op *op, const OpFamily *f)
+{
+    return op >= f->ops && op < f->ops + f->n;
+}
+
 int op_is_product(const Op *op)
 {
-    OpFamily m = matmul_family(), v = convolution_family();
-    return (op >= m.ops && op < m.ops + m.n) || (op >= v.ops && op < v.ops + v.n);
+    return op_is_of(op, &matmul_family) || op_is_of(op, &convolution_family);
 }
 
 static int names_tensors(const OpCall *c, const OpValue *v, Error *err)

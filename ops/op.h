@@ -136,33 +136,11 @@ typedef struct {
     int n;
 } OpFamily;
 OpFamily op_family(int i); /* n 0: past the last one */
-OpFamily pointwise_family(void);
-OpFamily math_family(void);
-OpFamily compare_family(void);
-OpFamily matmul_family(void);
-OpFamily convolution_family(void);
-OpFamily view_family(void);
-OpFamily layout_family(void);
-OpFamily reduction_family(void);
-OpFamily norm_family(void);
-OpFamily softmax_family(void);
-OpFamily scan_family(void);
-OpFamily fft_family(void);
-OpFamily loss_family(void);
-OpFamily indexing_family(void);
-OpFamily composed_family(void);
-OpFamily sort_family(void);
-OpFamily scatter_family(void);
-OpFamily resize_family(void);
-OpFamily pooling_family(void);
-OpFamily attention_family(void);
-OpFamily recurrent_family(void);
-OpFamily embedding_family(void);
-OpFamily columns_family(void);
-OpFamily grid_family(void);
-OpFamily extreme_family(void);
-OpFamily search_family(void);
-OpFamily select_family(void);
+extern const OpFamily pointwise_family, math_family, compare_family, matmul_family,
+    convolution_family, view_family, layout_family, reduction_family, pooling_family,
+    attention_family, recurrent_family, embedding_family, norm_family, softmax_family, scan_family,
+    fft_family, loss_family, indexing_family, composed_family, sort_family, scatter_family,
+    resize_family, columns_family, grid_family, extreme_family, search_family, select_family;
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 const Op *op_at(int i);
@@ -192,6 +170,7 @@ int op_is_view(const OpCall *c); /* result 0 is the memory of an input, unchange
 
 /* The position of a named argument in the schema; -1: none. */
 int op_argument(const Op *op, const char *name);
+int op_is_of(const Op *op, const OpFamily *f);
 /* Matrix products and convolutions, whose results are sums of products of two tensors. */
 int op_is_product(const Op *op);
 

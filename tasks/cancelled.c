@@ -36,24 +36,17 @@ typedef struct {
     int64_t rows, n, inner;
 } Rows;
 
-static int is_of(const Op *op, OpFamily f)
-{
-    for (int i = 0; i < f.n; i++)
-        if (op == &f.ops[i]) return 1;
-    return 0;
-}
-
 /* The rows of a softmax or a normalisation, or the keys of attention for each of their elements. 0: it has
  * none. */
 static int rows_of(const OpCall *c, Rows *out)
 {
     Softmax s;
     Norm m;
-    if (is_of(c->op, softmax_family()) && !softmax_of(c, &s, NULL)) {
+    if (op_is_of(c->op, &softmax_family) && !softmax_of(c, &s, NULL)) {
         *out = (Rows){0, 0, s.rows, s.n, s.inner};
         return 1;
     }
-    if (is_of(c->op, norm_family()) && !norm_of(c, &m, NULL) && m.own && m.kind != NORM_RMS) {
+    if (op_is_of(c->op, &norm_family) && !norm_of(c, &m, NULL) && m.own && m.kind != NORM_RMS) {
         *out = (Rows){m.x_index, 1, m.rows, m.n, m.inner};
         return 1;
     }

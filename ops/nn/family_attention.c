@@ -571,7 +571,4 @@ static const Op table[] = {
      .elements = &elements},
 };
 
-OpFamily attention_family(void)
-{
-    return (OpFamily){"attention", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily attention_family = {"attention", table, sizeof table / sizeof *table};

@@ -187,7 +187,4 @@ static const Op table[] = {
      cost, 0, NULL, NULL},
 };
 
-OpFamily columns_family(void)
-{
-    return (OpFamily){"columns", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily columns_family = {"columns", table, sizeof table / sizeof *table};

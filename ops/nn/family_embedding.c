@@ -261,7 +261,4 @@ static const Op table[] = {
      .elements = &elements},
 };
 
-OpFamily embedding_family(void)
-{
-    return (OpFamily){"embedding", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily embedding_family = {"embedding", table, sizeof table / sizeof *table};

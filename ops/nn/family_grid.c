@@ -182,7 +182,4 @@ static const Op table[] = {
      infer, reference, plain, cost, 0, NULL, NULL},
 };
 
-OpFamily grid_family(void)
-{
-    return (OpFamily){"grid", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily grid_family = {"grid", table, sizeof table / sizeof *table};

@@ -298,7 +298,4 @@ static const Op table[] = {
     ROW("adaptive_max_pool3d.default", ADAPTIVE_SCHEMA("3"), 3, 0, 1, 2),
 };
 
-OpFamily pooling_family(void)
-{
-    return (OpFamily){"pooling", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily pooling_family = {"pooling", table, sizeof table / sizeof *table};

@@ -329,7 +329,4 @@ static const Op table[] = {
     ROW("lstm.input", "Tensor[]", CELL_LSTM),
 };
 
-OpFamily recurrent_family(void)
-{
-    return (OpFamily){"recurrent", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily recurrent_family = {"recurrent", table, sizeof table / sizeof *table};

@@ -244,7 +244,4 @@ static const Op table[] = {
     ROW("bicubic2d", "int[2] output_size" CORNERS TWO, 2, 4),
 };
 
-OpFamily resize_family(void)
-{
-    return (OpFamily){"resize", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily resize_family = {"resize", table, sizeof table / sizeof *table};

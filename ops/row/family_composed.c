@@ -282,7 +282,4 @@ static const Op table[] = {
     CHAIN("aten.outer.default", "Tensor self, Tensor vec2", outer),
 };
 
-OpFamily composed_family(void)
-{
-    return (OpFamily){"composed", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily composed_family = {"composed", table, sizeof table / sizeof *table};

@@ -106,7 +106,4 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
 
 static const Op table[] = {ROW("cummax.default", 0), ROW("cummin.default", 1)};
 
-OpFamily extreme_family(void)
-{
-    return (OpFamily){"extreme", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily extreme_family = {"extreme", table, sizeof table / sizeof *table};

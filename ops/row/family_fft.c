@@ -424,7 +424,4 @@ static const Op table[] = {
     ROW("_fft_c2r", "int last_dim_size", FFT_C2R),
 };
 
-OpFamily fft_family(void)
-{
-    return (OpFamily){"fft", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily fft_family = {"fft", table, sizeof table / sizeof *table};

@@ -548,7 +548,4 @@ static const Op table[] = {
            SELECT_GATHER),
 };
 
-OpFamily indexing_family(void)
-{
-    return (OpFamily){"indexing", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily indexing_family = {"indexing", table, sizeof table / sizeof *table};

@@ -327,7 +327,4 @@ static const Op table[] = {
               "a == 0 && b == b ? 0 : a * log(b)", 2, RESULT_FLOAT, NULL, 0),
 };
 
-OpFamily loss_family(void)
-{
-    return (OpFamily){"loss", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily loss_family = {"loss", table, sizeof table / sizeof *table};

@@ -350,7 +350,4 @@ static const Op table[] = {
         NORM_RMS, NORM_ONE),
 };
 
-OpFamily norm_family(void)
-{
-    return (OpFamily){"norm", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily norm_family = {"norm", table, sizeof table / sizeof *table};

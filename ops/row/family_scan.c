@@ -312,7 +312,4 @@ static const Op table[] = {
     ROW("logcumsumexp.default", "", SCAN_LOG),
 };
 
-OpFamily scan_family(void)
-{
-    return (OpFamily){"scan", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily scan_family = {"scan", table, sizeof table / sizeof *table};

@@ -431,7 +431,4 @@ static const Op table[] = {
      plain_one_hot, NULL, 0, NULL},
 };
 
-OpFamily scatter_family(void)
-{
-    return (OpFamily){"scatter", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily scatter_family = {"scatter", table, sizeof table / sizeof *table};

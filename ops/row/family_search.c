@@ -137,7 +137,4 @@ static const Op table[] = {
      infer, reference, plain, cost, 0, NULL, NULL},
 };
 
-OpFamily search_family(void)
-{
-    return (OpFamily){"search", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily search_family = {"search", table, sizeof table / sizeof *table};

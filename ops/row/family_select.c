@@ -126,7 +126,4 @@ static const Op table[] = {
      reference, plain, op_cost_elements, 0, NULL, NULL},
 };
 
-OpFamily select_family(void)
-{
-    return (OpFamily){"select", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily select_family = {"select", table, sizeof table / sizeof *table};

@@ -170,7 +170,4 @@ static const Op table[] = {
     CHAIN("aten.logsumexp.default", "Tensor self, int[1] dim, bool keepdim=False", logsumexp),
 };
 
-OpFamily softmax_family(void)
-{
-    return (OpFamily){"softmax", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily softmax_family = {"softmax", table, sizeof table / sizeof *table};

@@ -273,7 +273,4 @@ static const Op table[] = {
     ROW("topk.default", "int k, int dim=-1, bool largest=True, bool sorted=True"),
 };
 
-OpFamily sort_family(void)
-{
-    return (OpFamily){"sort", table, (int)(sizeof table / sizeof *table)};
-}
+const OpFamily sort_family = {"sort", table, sizeof table / sizeof *table};

@@ -53,8 +53,5 @@ int compare_load(const char *const *names, int n, const char *runs, Compare *out
 void compare_release(Compare *c);
 
 void compare_text(const Compare *c, Buffer *out);
-/* One line a figure: table, run, name and split, the two values, the interval. */
-void compare_tsv(const Compare *c, Buffer *out);
-void compare_html(const Compare *c, Buffer *out);
 
 #endif

@@ -1,34 +1,18 @@
-/* quern-compare: runs side by side, as text, TSV or a page. */
+/* quern-compare: runs side by side, as text. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
 #include "report/compare/compare.h"
 
-static int write_as(const char *path, void (*write)(const Compare *, Buffer *), const Compare *c,
-                    Error *err)
-{
-    Buffer b;
-    if (!path) return 0;
-    buffer_init(&b, 64 << 20);
-    write(c, &b);
-    int rc = b.full ? error_set(err, ERROR_LIMIT, "%s takes more than %zu bytes", path, b.max)
-                    : file_write_atomic(path, b.data, b.len, err);
-    buffer_release(&b);
-    return rc;
-}
-
 int main(int argc, char **argv)
 {
-    const char *runs = "runs", *html = NULL, *tsv = NULL;
+    const char *runs = "runs";
     const Flag flags[] = {
         {.name = "runs", .kind = FLAG_TEXT, .target = &runs, .help = "the folder of the runs"},
-        {.name = "html", .kind = FLAG_TEXT, .target = &html, .help = "a page to write as well"},
-        {.name = "tsv", .kind = FLAG_TEXT, .target = &tsv, .help = "a table to write as well"},
         {0}};
     const FlagSpec spec = {
         .program = "quern-compare",
@@ -47,9 +31,7 @@ int main(int argc, char **argv)
     Error err;
     Buffer text;
     Compare *c = memory_alloc(sizeof *c);
-    if (compare_load(words, n, runs, c, &err) || write_as(html, compare_html, c, &err) ||
-        write_as(tsv, compare_tsv, c, &err))
-        log_die(&err);
+    if (compare_load(words, n, runs, c, &err)) log_die(&err);
     buffer_init(&text, 64 << 20);
     compare_text(c, &text);
     fputs(text.data, stdout);

@@ -267,25 +267,20 @@ static int transform(const GraphCall *c, const Way *way, const double *const *in
 
 /* ---- all ---- */
 
-static int belongs(const Op *op, OpFamily f)
-{
-    return op >= f.ops && op < f.ops + f.n;
-}
-
 int honest_norm(const OpCall *c)
 {
     Norm m;
-    return belongs(c->op, norm_family()) && !norm_of(c, &m, NULL) && m.results == NORM_ONE;
+    return op_is_of(c->op, &norm_family) && !norm_of(c, &m, NULL) && m.results == NORM_ONE;
 }
 
 int honest_sums(const GraphCall *c, const Way *way, const double *const *in, double *const *out)
 {
-    if (belongs(c->call.op, reduction_family())) return reduction(c, way, in, out);
-    if (belongs(c->call.op, norm_family())) return norm(c, way, in, out);
-    if (belongs(c->call.op, softmax_family()) && c->call.n_results == 1 && c->call.n_tensors == 1 &&
+    if (op_is_of(c->call.op, &reduction_family)) return reduction(c, way, in, out);
+    if (op_is_of(c->call.op, &norm_family)) return norm(c, way, in, out);
+    if (op_is_of(c->call.op, &softmax_family) && c->call.n_results == 1 && c->call.n_tensors == 1 &&
         op_elements(&c->call.result[0]) == op_elements(&c->call.tensor[0]))
         return softmax(c, way, in, out);
-    if (belongs(c->call.op, fft_family())) return transform(c, way, in, out);
+    if (op_is_of(c->call.op, &fft_family)) return transform(c, way, in, out);
     if (!strcmp(c->call.op->name, "aten.cumsum.default")) return cumsum(c, way, in, out);
     return 0;
 }

@@ -30,10 +30,7 @@ static int extent_of(const Task *t, const Workload *w, MeasuredExtent *out, int6
 
 static int is_row_wise(const Op *op)
 {
-    const OpFamily of[] = {norm_family(), softmax_family()};
-    for (int i = 0; i < 2; i++)
-        if (op >= of[i].ops && op < of[i].ops + of[i].n) return 1;
-    return 0;
+    return op_is_of(op, &norm_family) || op_is_of(op, &softmax_family);
 }
 
 /* Does each node take enough elements together? */
