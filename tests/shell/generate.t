@@ -35,11 +35,19 @@ for family in point fold softmax norm product turn scan window loss; do
         json_field outcome)" ok
 done
 
-# drawn TASK KEPT: a right kernel, of which an operator of a library is all that stays
+# drawn TASK KEPT [BATCH]: a right kernel, of which an operator of a library is all that stays. BATCH: it is
+# timed with a smaller one, since these two take seconds else.
 drawn() {
-    local outcome
-    "$BIN/quern-kernel" --task "$1" --seed 1 >"$tmp/kept.cu"
-    outcome=$("$BIN/quern-eval" --task "$1" --device sim:h100 --json "$tmp/kept.cu" | json_field outcome)
+    local outcome from=()
+    if [ $# -gt 2 ]; then
+        mkdir -p "$tmp/smaller/$1"
+        sed -E '/"role": "time"/s/("batch": )[0-9]+/\1'"$3/" "tasks/kernelbench/level2/$1/task.json" \
+            >"$tmp/smaller/$1/task.json"
+        from=(--task-root "$tmp/smaller")
+    fi
+    "$BIN/quern-kernel" --task "$1" "${from[@]}" --seed 1 >"$tmp/kept.cu"
+    outcome=$("$BIN/quern-eval" --task "$1" "${from[@]}" --device sim:h100 --json "$tmp/kept.cu" |
+        json_field outcome)
     [ "$outcome" = ok ] && grep -q '^//@ launch' "$tmp/kept.cu" &&
         [ "$(sed -nE 's/^..@ op [a-z0-9_]* = ([a-z0-9_.]*).*/\1/p' "$tmp/kept.cu" | paste -sd ' ')" = "$2" ]
     ok $? "$1: $outcome, $2 stays"
@@ -55,8 +63,8 @@ drawn k2_61_convtranspose3d_relu_groupnorm aten.conv_transpose3d.input
 drawn k2_91_convtranspose2d_softmax_biasadd_scaling_sigmoid aten.conv_transpose2d.input
 drawn k2_25_conv2d_min_tanh_tanh aten.conv2d
 drawn k2_58_convtranspose3d_logsumexp_hardswish_subtract_clamp aten.conv_transpose3d.input
-drawn k2_35_conv2d_subtract_hardswish_maxpool_mish aten.conv2d
-drawn k2_50_convtranspose3d_scaling_avgpool_biasadd_scaling aten.conv_transpose3d.input
+drawn k2_35_conv2d_subtract_hardswish_maxpool_mish aten.conv2d 2
+drawn k2_50_convtranspose3d_scaling_avgpool_biasadd_scaling aten.conv_transpose3d.input 2
 
 "$BIN/quern-kernel" --task k1_61_conv_transposed_3d_square_input_square_kernel --seed 1 >/dev/null \
     2>"$tmp/err"
