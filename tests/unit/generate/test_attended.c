@@ -31,7 +31,7 @@ static char *source_of(const char *const *lines, int n, DraftTensor m, const cha
     Generated g;
     Error err;
     small(&s, lines, n, 3, m.name ? 4 : 3);
-    Task *t = derived(&s.d);
+    Task *t = planned(&s.d);
     if (genes_read(&genes, schedule, strlen(schedule), &err)) fail_msg("%s", err.text);
     if (generate_first(t, &genes, NULL, &g, &err)) fail_msg("%s", err.text);
     genes_free(&genes);
@@ -79,7 +79,7 @@ static void test_heads_of_any_length(void **state)
     Error err;
     (void)state;
     small(&s, lines, 1, 3, 3);
-    Task *t = derived(&s.d);
+    Task *t = planned(&s.d);
     genes_give(&genes, "y", GENE_FUSE, 1);
     if (generate_first(t, &genes, NULL, &g, &err)) fail_msg("%s", err.text);
     assert_true(has(g.source, "from_depth = 1 / sqrtf((float)dim)"));

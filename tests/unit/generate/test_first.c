@@ -142,7 +142,7 @@ static void test_triangles_leave_sums_out(void **state)
         int n = 0;
         while (n < 5 && expected[i].lines[n]) n++;
         small(&s, expected[i].lines, n, 1, 2);
-        Task *t = derived(&s.d);
+        Task *t = planned(&s.d);
         Genes genes = {0};
         Generated g;
         Error err;
@@ -182,7 +182,7 @@ static void test_axes_that_are_tied_are_no_numbers(void **state)
     Error err;
     (void)state;
     small(&s, lines, 5, 3, 2);
-    Task *t = derived(&s.d);
+    Task *t = planned(&s.d);
     if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
     if (!strstr(g.source, "(cols - 1)") || strstr(g.source, "63")) fail_msg("%s", g.source);
     free(g.source);
@@ -197,7 +197,7 @@ static void test_the_last_row_has_an_expression(void **state)
     Error err;
     (void)state;
     small(&s, lines, 2, 1, 1);
-    Task *t = derived(&s.d);
+    Task *t = planned(&s.d);
     if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
     if (g.n_kernels != 1 || !strstr(g.source, "(rows - 1) * 40")) fail_msg("%s", g.source);
     free(g.source);
@@ -249,7 +249,7 @@ static char *source_of(Small *s, const char *const *lines, const int n[3])
     Generated g;
     Error err;
     small(s, lines, n[0], n[1], n[2]);
-    Task *t = derived(&s->d);
+    Task *t = planned(&s->d);
     if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
     task_free(t);
     return g.source;
@@ -281,7 +281,7 @@ static void test_a_fold_keeps_a_dimension_that_is_one_at_some_sizes(void **state
     Error err;
     (void)state;
     small(&s, lines, 6, 3, 1);
-    Task *t = derived(&s.d);
+    Task *t = planned(&s.d);
     if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
     if (!strstr(g.source, "y, batch * 3, ((height - 1) / 32 + 1) * ((width - 1) / 32 + 1)"))
         fail_msg("%s", g.source);

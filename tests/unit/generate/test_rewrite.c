@@ -40,7 +40,7 @@ static Task *task_of(Several *s, const char *const *lines)
         s->out[s->d.n_outputs].dtype = DTYPES;
         s->out[s->d.n_outputs].rank = -1;
     }
-    return derived(&s->d);
+    return planned(&s->d);
 }
 
 typedef struct {

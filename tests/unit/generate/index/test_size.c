@@ -52,7 +52,7 @@ static Task *wide_task(Wide *w, int64_t size)
     }
     write_lines(w);
     w->output = (DraftTensor){.name = "y", .dtype = DTYPES, .rank = -1};
-    return derived(&(Draft){.name = "wide",
+    return planned(&(Draft){.name = "wide",
                             .level = 1,
                             .axes = w->axes,
                             .n_axes = AXES,
