@@ -14,10 +14,10 @@
 
 static Compiler *compiler;
 
-static inline int open_compiler_of(int cpu_s)
+static inline int open_compiler_with(const CompilerOptions *o)
 {
     Error err;
-    if (!compiler_open(&(CompilerOptions){.cpu_s = cpu_s}, &compiler, &err)) return 0;
+    if (!compiler_open(o, &compiler, &err)) return 0;
     fprintf(stderr, "%s\n", err.text);
     return -1;
 }
@@ -25,17 +25,14 @@ static inline int open_compiler_of(int cpu_s)
 static inline int open_compiler(void **state)
 {
     (void)state;
-    return open_compiler_of(5);
+    return open_compiler_with(&(CompilerOptions){.cpu_s = 5});
 }
 
 /* With a cache in the test's folder, so that what was compiled can be counted. */
 static inline int open_counted_compiler(void **state)
 {
-    Error err;
     (void)state;
-    if (!compiler_open(&(CompilerOptions){.cache_dir = "counted"}, &compiler, &err)) return 0;
-    fprintf(stderr, "%s\n", err.text);
-    return -1;
+    return open_compiler_with(&(CompilerOptions){.cache_dir = "counted"});
 }
 
 static inline long compiled_so_far(void)

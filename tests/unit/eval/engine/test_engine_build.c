@@ -89,29 +89,47 @@ static void check_binaries(const char *arch, const CudaBinary *binaries)
     assert_int_equal(bad, 0);
 }
 
+/* Puts what `from` has into `to`. Returns whether it had it. */
+static int copy_entry(Cache *from, Cache *to, const char *key)
+{
+    Buffer b;
+    buffer_init(&b, NVRTC_MAX_CUBIN);
+    int found = from && cache_get(from, key, NVRTC_MAX_CUBIN, &b);
+    if (found) cache_put(to, key, b.data, b.len);
+    buffer_release(&b);
+    return found;
+}
+
 /* Does what cuda_compile does, one source at a time, and keeps the PTX for the tests that execute
- * the kernels (engine_compile says which). Then cuda_compile finds the binaries in its cache. */
+ * the kernels (engine_compile says which). Then cuda_compile finds the binaries in its cache. The binaries
+ * are kept, too: the next `make test` compiles what changed. */
 static void fill_cache(const char *arch)
 {
     Nvrtc *nvrtc;
     Error err;
     if (nvrtc_open(&nvrtc, &err)) fail_msg("%s", err.text);
-    Cache *c = cache_open(cache, (size_t)1 << 30);
+    Cache *c = cache_open(cache, (size_t)1 << 30), *kept = engine_test_cache();
 #pragma omp parallel for schedule(dynamic)
     for (int s = 0; s < SOURCE_COUNT; s++) {
         NvrtcOutput o;
         char key[DIGEST_HEX];
+        int found;
         const char *text = cuda_source_text((CudaSource)s);
+        cuda_source_key(nvrtc, arch, (CudaSource)s, key);
+#pragma omp critical
+        found = copy_entry(kept, c, key);
+        if (found) continue;
         NvrtcOutcome outcome = cuda_compile_source(nvrtc, arch, (CudaSource)s, &o);
 #pragma omp critical
         if (outcome == NVRTC_DONE) {
-            cuda_source_key(nvrtc, arch, (CudaSource)s, key);
             cache_put(c, key, o.cubin, o.cubin_len);
             if (s != SOURCE_gemv || !strstr(o.ptx, "wgmma"))
                 engine_keep_ptx(arch, text, strlen(text), o.ptx);
+            if (kept) cache_put(kept, key, o.cubin, o.cubin_len);
         }
         nvrtc_output_release(&o);
     }
+    if (kept) cache_close(kept);
     cache_close(c);
     nvrtc_close(nvrtc);
 }

@@ -264,11 +264,13 @@ static inline void run_item(Device *d, DeviceModule *m, const OpLaunch *launches
 
 /* ---- batches ---- */
 
-/* A batch is larger than a candidate: 5 s of a busy core are not always enough. */
+/* A batch is larger than a candidate: 5 s of a busy core are not always enough. It is compiled once for all
+ * runs of `make test`. */
 static inline int open_batch_compiler(void **state)
 {
     (void)state;
-    return open_compiler_of(60);
+    return open_compiler_with(
+        &(CompilerOptions){.cpu_s = 60, .cache_dir = getenv("QUERN_TEST_CACHE")});
 }
 
 static inline void flush(Batch *b)
