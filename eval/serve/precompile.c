@@ -17,7 +17,10 @@
 #include "eval/serve/job.h"
 
 enum {
-    SPARE_JOBS = 2,   /* compiled jobs that may wait beside those in compilation */
+    SPARE_JOBS = 2, /* compiled jobs that may wait beside those in compilation */
+    MORE = 3,       /* times as many jobs are held while the queue is deep */
+    DEEP = 64,      /* jobs that wait then beside twice those that are leased */
+    MOST_CLASSES = 64,
     COMPILER_S = 200, /* longer than the compiler's own limits allow */
     FRAME_S = 10,
     RESTARTS = 50 /* of processes in all; then the runner compiles everything */
@@ -46,7 +49,7 @@ struct Precompile {
     int n_slots, restarts;
     unsigned long taken;
     double next_take;
-    Slot slots[PRECOMPILE_MAX_COMPILERS + SPARE_JOBS];
+    Slot slots[MORE * (PRECOMPILE_MAX_COMPILERS + SPARE_JOBS)];
     Helper helpers[PRECOMPILE_MAX_COMPILERS];
 };
 
@@ -200,20 +203,43 @@ static int take_into(Precompile *p, Slot *s, double timeout_s, Error *err)
     return 1;
 }
 
-/* When half of the slots are free: jobs that follow one another in the queue are often of one task, whose
- * contents the evaluator that has drawn them keeps. Taken one by one, each of two evaluators on a GPU would
- * draw those of every task. */
-static int wants_jobs(const Precompile *p)
+/* Held jobs where the queue is not deep. */
+static int usual(const Precompile *p)
+{
+    return p->n_slots / MORE;
+}
+
+static int count_held(const Precompile *p)
 {
     int n = 0;
-    for (int i = 0; i < p->n_slots; i++) n += p->slots[i].state == FREE;
-    return 2 * n >= p->n_slots && !stop_requested();
+    for (int i = 0; i < p->n_slots; i++) n += p->slots[i].state != FREE;
+    return n;
+}
+
+/* When at most half of the usual number is held: jobs that follow one another in the queue are often of
+ * one task, whose contents the evaluator that has drawn them keeps. Taken one by one, each of two
+ * evaluators on a GPU would draw those of every task. */
+static int wants_jobs(const Precompile *p)
+{
+    return 2 * count_held(p) <= usual(p) && !stop_requested();
+}
+
+/* Others that want jobs find enough of them. */
+static int is_deep(const Precompile *p)
+{
+    QueueStatus list[MOST_CLASSES];
+    int n = queue_status(p->opt.queue, list, MOST_CLASSES, NULL);
+    for (int i = 0; i < n; i++)
+        if (!strcmp(list[i].device_class, p->opt.consumer->classes[0]))
+            return list[i].waiting > 2 * list[i].leased + DEEP;
+    return 0;
 }
 
 static int take_all(Precompile *p, Error *err)
 {
     if (!wants_jobs(p) || clock_seconds() < p->next_take) return 0;
-    for (int i = 0; i < p->n_slots; i++) {
+    int most = is_deep(p) ? p->n_slots : usual(p), held = count_held(p);
+    for (int i = 0; i < p->n_slots && held < most; i++) {
         if (p->slots[i].state != FREE) continue;
         int rc = take_into(p, &p->slots[i], 0, err);
         if (rc < 0) return -1;
@@ -221,6 +247,7 @@ static int take_all(Precompile *p, Error *err)
             p->next_take = clock_seconds() + take_interval_s;
             return 0;
         }
+        held++;
     }
     return 0;
 }
@@ -291,7 +318,7 @@ int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err)
                          opt->compilers, PRECOMPILE_MAX_COMPILERS);
     Precompile *p = memory_alloc(sizeof *p);
     p->opt = *opt;
-    p->n_slots = opt->compilers + SPARE_JOBS;
+    p->n_slots = MORE * (opt->compilers + SPARE_JOBS);
     for (int i = 0; i < opt->compilers; i++)
         p->helpers[i] = (Helper){.child = {.fd = -1}, .slot = -1};
     for (int i = 0; i < p->n_slots; i++) {

@@ -71,6 +71,16 @@ for i in 1 2 3 4 5; do
     kill -9 "$(evald)" 2>/dev/null
 done
 finish worker
+# Of a deep queue an evaluator takes many jobs at once, which are often of one task.
+leased() { status $1 | sed -n 's/.*"leased":\([0-9]*\).*/\1/p'; }
+for i in $(seq 120); do
+    printf 'relu\t%s// candidate %d\\n\n' "$(one_line "$root/tests/fixtures/kernels/plan_count.cu")" $i
+done | "$here/make_samples.pl" >many.qa
+mv s.qa few.qa; mv many.qa s.qa
+fleet deep 2
+wait_for '[ "$(leased deep)" -ge 9 ] 2>/dev/null'; ok $? 'nine of 120 waiting jobs are taken at once'
+kill -TERM $fleet; wait $fleet
+mv few.qa s.qa
 # SIGTERM: waiting jobs are handed back, and the next evaluator takes them at once.
 fleet polite 2
 some_done polite 1
