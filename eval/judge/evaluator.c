@@ -18,8 +18,9 @@
 #include "eval/judge/workloads.h"
 
 static const double default_budget_s = 5;
-/* Bounds of the cases that are kept for the next candidate, in host memory or on the device. */
-static const size_t host_bytes = (size_t)1 << 30, device_bytes = (size_t)22 << 30;
+/* Bounds of the cases that are kept for the next candidate, in host memory or on the device: those of a task
+ * take up to 9 GB, and several evaluators share a GPU (2026-11-30: four had 100 GB with 16 each). */
+static const size_t host_bytes = (size_t)1 << 30, device_bytes = (size_t)12 << 30;
 
 /* ---- opening and closing ---- */
 
