@@ -319,7 +319,7 @@ static void move_row(const Copy *c, const TensorRow *row, uint64_t shared, unsig
     }
 }
 
-/* What a copy puts into shared memory goes through the port to L2, also where it does not come from there. */
+/* What a copy puts into shared memory of zeros, or of its own block's. */
 static void count_filled(Exec *x, uint64_t bytes)
 {
     x->counts.filled_bytes += bytes;
@@ -351,7 +351,6 @@ static int take_source(Warp *w, Copy *c)
         if (!check_global(w, from_of(c), 0)) from = devmem_host(w->x->mem, c->from);
     } else {
         c->from &= UINT32_MAX;
-        count_filled(w->x, c->bytes);
         if (!each_part(w, c, c->from, part_read)) from = w->x->cta.shared + c->from;
     }
     if (from) {
@@ -375,6 +374,7 @@ int bulk_load(Warp *w, const Inst *in, int lane, uint32_t barrier)
         return exec_fail(w, in, lane, OUTCOME_UNSUPPORTED,
                          "has more than %d bytes of bulk copies under way in a block", BYTES_MAX);
     if (take_source(w, &c)) return -1;
+    if (in->bulk->from.space == SPACE_SHARED) count_filled(w->x, c.bytes);
     b->held += c.bytes;
     b->loads[b->n_loads++] = c;
     return 0;

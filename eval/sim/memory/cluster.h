@@ -39,7 +39,9 @@ typedef struct {
      * before, for which they have not waited yet. */
     uint32_t arrived[MAX_WARPS], passed[MAX_WARPS];
     uint64_t charged[MAX_WARPS]; /* the instructions of the warp when it last waited for a block */
-    uint32_t owing;    /* warps whose stores to other blocks nobody has waited for, a bit each */
+    uint32_t owing; /* warps whose stores to other blocks nobody has waited for, a bit each */
+    uint64_t stored
+        [MAX_WARPS];   /* where the last far access of the warp stored to; 0: it did not store */
     uint64_t arrivals; /* of its warps at barriers */
     uint32_t *marks;   /* by word of its shared memory (cluster_shadow.c) */
     size_t n_marks;
@@ -77,8 +79,7 @@ int cluster_rank(const Cluster *k, uint64_t at);
 /* The current block is the actor's. Returns 0, or -1 with a fault of this lane. */
 int cluster_enter(Warp *w, const Inst *in, int lane, int rank);
 void cluster_leave(Exec *x);
-/* Bytes that are stored in another block, which take 0.35 of what loads take (an H200, 2026-11-29:
- * dsmem_store of tests/bench/rates). */
+/* Bytes that are stored in another block. */
 void cluster_count_store(Exec *x, uint64_t bytes);
 /* The warp waits until its stores have reached the other blocks. */
 void cluster_await_stores(Warp *w);

@@ -11,15 +11,15 @@
 #define ERROR_ASSUMED 2.5
 
 /* Common to all: an SM has four schedulers, each of which issues one warp-instruction per cycle. */
-#define AMPERE_AND_LATER                                                                        \
-    .threads_per_block = 1024, .registers_per_sm = 65536, .register_unit = 256,                 \
-    .shared_reserved = 1024, .shared_unit = 128, .sfu_lanes = 16, .lsu_lanes = 32,              \
-    .shuffle_lanes = 32, .l1_bytes = 128, .l2_bytes = 64, .far_bytes = 16, .const_cycles = 2.8, \
-    .barrier_cycles = 13, .barrier_warp_cycles = 2, .block_interval = 1.2, .block_cycles = 350, \
-    .block_warp_cycles = 15, .atomic_cycles = 0.03, .atomic_hot_cycles = 1.4,                   \
-    .shared_atomic_cycles = 1.3, .arrival_cycles = 1.9, .fence_cycles = 15,                     \
-    .block_fence_cycles = 4, .remote_arrival_cycles = 9, .store_line_cycles = 3.2,              \
-    .again_cycles = 1.1, .strong_again_cycles = 1.85, .mbarrier_cycles = 4.2,                   \
+#define AMPERE_AND_LATER                                                                           \
+    .threads_per_block = 1024, .registers_per_sm = 65536, .register_unit = 256,                    \
+    .shared_reserved = 1024, .shared_unit = 128, .sfu_lanes = 16, .lsu_lanes = 32,                 \
+    .shuffle_lanes = 32, .l1_bytes = 128, .l2_bytes = 64, .far_bytes = 16, .fill_bytes = 24,       \
+    .const_cycles = 2.8, .barrier_cycles = 13, .barrier_warp_cycles = 2, .block_interval = 1.2,    \
+    .block_cycles = 350, .block_warp_cycles = 15, .atomic_cycles = 0.03, .atomic_hot_cycles = 1.4, \
+    .shared_atomic_cycles = 1.3, .arrival_cycles = 1.9, .fence_cycles = 15,                        \
+    .block_fence_cycles = 4, .remote_arrival_cycles = 9, .store_line_cycles = 3.2,                 \
+    .again_cycles = 1.1, .strong_again_cycles = 1.85, .mbarrier_cycles = 4.2,                      \
     .store_sector_cycles = 1.4, .single_sector_cycles = 2.0, .lone_sector_cost = 0.8
 
 /* Compute capability 9.0. Latencies, intervals and overheads are measured on an H200. */

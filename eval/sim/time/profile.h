@@ -36,6 +36,8 @@ typedef struct {
     uint32_t l1_size; /* bytes of an SM; L1 and shared memory are one array */
     double l1_bytes;  /* per cycle and SM: a wavefront */
     double l2_bytes;  /* per cycle and SM: the port to L2, for reads */
+    /* The same: zeros of a tensor map (an H200, 2026-11-30: zeros_by_map of the tricks takes 703 us). */
+    double fill_bytes;
     double far_bytes; /* per cycle and SM: from shared memory of other blocks of a cluster */
     /* Cycles of that port for each line of a store request, and for each of its sectors: full or
      * partial sectors cost the same. */

@@ -93,14 +93,15 @@ static void memory(const Profile *p, const SimCounts *c, double *cycles, double 
     double global = (double)(c->global_load_wavefronts + c->global_store_wavefronts);
     double local = (double)(c->local_load_sectors + c->local_store_sectors) * SECTOR / p->l1_bytes;
     /* Sectors that arrive from L2 are written to the array, too. */
-    double filled = l2_reads(c) * SECTOR + (double)c->filled_bytes, fills = filled / p->l1_bytes;
+    double fills = l2_reads(c) * SECTOR / p->l1_bytes;
     cycles[TIME_L1] = wavefronts + global + fills + local +
                       (double)(c->const_distinct - c->const_requests) * p->const_cycles;
     cycles[TIME_L2_PORT] =
-        filled / p->l2_bytes + (double)c->global_store_lines * p->store_line_cycles +
+        l2_reads(c) * SECTOR / p->l2_bytes + (double)c->global_store_lines * p->store_line_cycles +
         (double)c->global_store_sectors * p->store_sector_cycles +
         (double)(c->global_atomic_sectors + c->far_local_stores) * p->single_sector_cycles;
     cycles[TIME_L2_PORT] += (double)c->far_shared_bytes / p->far_bytes +
+                            (double)c->filled_bytes / p->fill_bytes +
                             (double)c->again_sectors * p->again_cycles +
                             (double)c->strong_sectors * p->strong_again_cycles;
     /* The rest belongs to the whole GPU. */
