@@ -56,9 +56,12 @@ mistake other_rank launch_error 'copies a box of 1 dimensions, and its tensor ma
 relu='//@ launch relu<<<ceil_div(n, 256), 256>>>'
 mistake to_input 'cheat input_mutation' 'which a kernel may only read' \
     "s|map to = tensor(y|map to = tensor(x|
-     s|$relu(from, to)|//@ map good = tensor(y, box=[256])\n$relu(from, good)\n&|"
+     s|$relu(from, to|//@ map good = tensor(y, box=[256])\n$relu(from, good, y, n)\n&|"
 mistake unwritten out_of_bounds 'of buffer b' \
     's|//@ map from = tensor(x|//@ buffer float b[n]\n//@ map from = tensor(b|'
+mistake whole_units out_of_bounds \
+    'at the end of output y: the hardware writes whole units of 16 bytes' \
+    's|256 > n \&\& n % 4|256 > n + 256|'
 mistake left_out wrong_result '256 of 16777216 elements of output y are never written' \
     's|: "l"(&to), "r"(first)|: "l"(\&to), "r"(first == 12345 * 256 ? 0 : first)|'
 check_verdicts 2 "${sources[@]}"

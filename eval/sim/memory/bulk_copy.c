@@ -448,12 +448,32 @@ void bulk_commit(Warp *w, uint32_t lanes)
     }
 }
 
-/* What of the box lies outside of the tensor is not written. */
+/* The hardware stores whole units: it writes what the box has behind a row that ends within one, to the
+ * unit's end (an H200, 2026-11-30). Adds that to the row. Returns 0, or -1: it is outside of the buffer. */
+static int add_tail(Warp *w, const Copy *c, TensorRow *row)
+{
+    const DevMem *mem = w->x->mem;
+    const uint64_t end = row->global + row->bytes;
+    const uint32_t tail = (uint32_t)((0 - end) & (UNIT - 1));
+    if (!tail) return 0;
+    const int i = devmem_find(mem, row->global);
+    if (i >= 0 && end + tail > mem->allocs[i].base + mem->allocs[i].bytes)
+        return exec_fail(
+            w, c->in, c->lane, OUTCOME_OUT_OF_BOUNDS,
+            "stores a row by a tensor map that ends %u bytes before a multiple of %d, at the end "
+            "of %s: the hardware writes whole units of %d bytes; store the last elements by st",
+            tail, UNIT, mem->allocs[i].label, UNIT);
+    row->bytes += tail;
+    return 0;
+}
+
+/* What of the box lies outside of the tensor is not written, but for the tails of rows. */
 static int store_box(Warp *w, const Copy *c)
 {
     for (uint32_t i = 0, n = tensor_box_rows(&c->box); i < n; i++) {
         TensorRow row = tensor_box_row(&c->box, i);
         if (!row.bytes) continue;
+        if (add_tail(w, c, &row)) return -1;
         if (check_global(w, (Span){c->in, c->lane, row.global, row.bytes}, 1)) return -1;
         move_row(c, &row, c->from, w->x->cta.shared + c->from, devmem_host(w->x->mem, row.global));
     }
