@@ -13,8 +13,11 @@ int regimes_has(const Task *t, Variant v);
  * first input has enough rows. NULL: there is none. */
 const Workload *regimes_workload(const Task *t);
 
-/* The elements of a row at w, of the input by which a check is chosen. */
-size_t regimes_row(const Task *t, const Workload *w);
+/* Faults that the variant shows may begin with a second trip of a block over a row. */
+int regimes_on_long_rows(const Task *t, Variant v);
+
+/* The elements of a row at w, of the input by which a check is chosen, or of the first output. */
+size_t regimes_row(const Task *t, const Workload *w, int of_output);
 
 /* Changes elements [from, from + n) of an input as drawn; x is of its dtype. */
 int regimes_change(const TaskCase *c, int input, size_t from, void *x, size_t n, Error *err);

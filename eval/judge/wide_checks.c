@@ -190,15 +190,36 @@ static int check_sizes(Judgement *j, const Workload *w, double scale)
     return check_variant(j, w, VARIANT_DRAWN, scale);
 }
 
-/* Sums of a half type lose most where rows are long. */
-static int check_long_sums(Judgement *j, const Workload *const *w, int n)
+/* By which elements of a row a direction is chosen: the most of an input or an output, or the largest power
+ * of two that divides those of an input. */
+typedef enum { BY_INPUT, BY_OUTPUT, BY_POWER, ROW_CHOICES } RowChoice;
+
+static const Workload *with_rows(const Judgement *j, const Workload *const *w, int n, RowChoice by)
 {
-    const Workload *longest = NULL;
-    for (int i = 0; i < n; i++)
-        if (!longest || regimes_row(j->task, w[i]) > regimes_row(j->task, longest)) longest = w[i];
-    return longest && task_has_variant(j->task, longest, VARIANT_FALLING)
-               ? check_variant(j, longest, VARIANT_FALLING, 1.0)
-               : 0;
+    const Workload *best = NULL;
+    size_t most = 0;
+    for (int i = 0; i < n; i++) {
+        size_t row = regimes_row(j->task, w[i], by == BY_OUTPUT);
+        if (by == BY_POWER) row &= 0 - row;
+        if (row > most) best = w[i], most = row;
+    }
+    return best;
+}
+
+/* Sums of a half type lose most where rows are long, and maxima may leave out a part of them. */
+static int check_long_rows(Judgement *j, const Workload *const *w, int n)
+{
+    static const Variant kinds[] = {VARIANT_FALLING, VARIANT_LARGE_ROWS};
+    const Workload *of[ROW_CHOICES];
+    int rc = 0;
+    for (int i = 0; i < ROW_CHOICES; i++) {
+        int is_new = (of[i] = with_rows(j, w, n, (RowChoice)i)) != NULL;
+        for (int k = 0; k < i; k++) is_new &= of[i] != of[k];
+        for (int k = 0; k < 2 && is_new && !rc; k++)
+            if (regimes_on_long_rows(j->task, kinds[k]))
+                rc = check_variant(j, of[i], kinds[k], 1.0);
+    }
+    return rc;
 }
 
 static int check_directions(Judgement *j)
@@ -216,7 +237,7 @@ static int check_directions(Judgement *j)
     int rc = compile_ops(j, list, n);
     if (rc) return rc < 0 ? -1 : 0;
     for (int i = 0; i < n && !rc; i++) rc = check_sizes(j, list[i], scales[i]);
-    return rc ? rc : check_long_sums(j, list, n);
+    return rc ? rc : check_long_rows(j, list, n);
 }
 
 /* A launch line that no check of the task reaches. */

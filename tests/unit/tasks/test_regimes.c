@@ -147,6 +147,28 @@ static void test_falling(void **state)
     task_free(t);
 }
 
+/* One row of five has a single element far above the others, a vector a single one. */
+static void test_dominant(void **state)
+{
+    (void)state;
+    DraftTensor in[] = {tensor("x", DTYPE_F32, "rows", "cols")};
+    const char *const lines[] = {"y = aten.softmax.int(x, 1)"};
+    Task *t = task_of(in, 1, lines, 1);
+    const Workload *w = regimes_workload(t);
+    const TaskCase c = {t, w, VARIANT_LARGE_ROWS, 1, 1};
+    double *x = memory_array((size_t)(w->axis[0] * w->axis[1]), sizeof *x);
+    Error err;
+    assert_int_equal(task_draw_wide(&c, 0, x, &err), 0);
+    assert_true(w->axis[0] > 8 && w->axis[1] > 31);
+    for (int64_t row = 3; row < w->axis[0]; row += 5) {
+        int above = 0;
+        for (int64_t k = 0; k < w->axis[1]; k++) above += x[row * w->axis[1] + k] > 200;
+        assert_int_equal(above, 1);
+    }
+    free(x);
+    task_free(t);
+}
+
 /* Gains of both signs bring what is positive below a bound. */
 static void test_gains(void **state)
 {
@@ -245,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_low),
         cmocka_unit_test(test_least),
         cmocka_unit_test(test_falling),
+        cmocka_unit_test(test_dominant),
         cmocka_unit_test(test_gains),
         cmocka_unit_test(test_twins),
         cmocka_unit_test(test_zeros),
