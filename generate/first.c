@@ -571,9 +571,11 @@ static int write_text(Plan *p, Kernel *k)
     return rc ? (rc < 0 ? -1 : 0) : kernel_write(k, &p->text, p->err);
 }
 
-/* The results of a kernel of the plan that counts; without products the next plan has the same ones. */
+/* The results of a kernel of the plan that counts; without products the next plan has the same ones. Parts
+ * stand for their fold. */
 static void note_made(Plan *p, int node)
 {
+    if (node_at(p, node)->parts) node = node_at(p, node)->whole;
     if (p->joins || p->plain || node >= p->n_given) return;
     p->made = memory_grow(p->made, (size_t)p->n_made + 1, sizeof *p->made);
     p->made[p->n_made++] = node;

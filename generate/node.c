@@ -323,6 +323,7 @@ int nodes_read(Nodes *out, SizeTable *sizes, Error *err)
         if (rc) error_prefix(err, "graph[%d]", line);
     }
     for (int i = 0; i < g->n_outputs && !rc; i++) out->output[i] = nodes_value(out, g->output[i]);
+    if (!rc && !out->plain) nodes_join_equal(out);
     if (rc) nodes_free(out);
     return rc;
 }

@@ -39,6 +39,7 @@ typedef struct {
     unsigned dims; /* of a fold: bits of the dimensions of arg[0] */
     int parts; /* of a fold: so many blocks fold a part of a row each, and the result has a last dimension
                 * of this size; 0: one folds it */
+    int whole; /* of parts: the fold that was read from the graph */
     int pair; /* of a spread or an exponential sum: the mean, the largest one; of these: it; -1: none */
     int across; /* of a gathered one: arg[1]'s dimensions replace the axis; 0: all coordinates are its */
     int axis;                       /* of a coordinate, a scan, a gathered one */
@@ -73,6 +74,8 @@ int nodes_read(Nodes *out, SizeTable *sizes, Error *err);
 int nodes_value(Nodes *n,
                 int value); /* the node of a value of the graph, as it is at the end; -1: none */
 void nodes_free(Nodes *n);
+/* Makes nodes one whose elements are the same by their expressions. */
+void nodes_join_equal(Nodes *n);
 /* "aten.index_add" of "aten.index_add_", with its overload if it has one. */
 void node_plain_name(const char *name, char out[NODE_WORD]);
 

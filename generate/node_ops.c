@@ -99,10 +99,10 @@ static int pointwise(Nodes *n, const NodeCall *c, Error *err)
 {
     const OpCall *call = c->call[0];
     const Pointwise *w = call->op->detail;
+    const Dtype result = call->result[0].dtype;
     (void)err;
-    if (!node_fixed(c, w->operands) || !w->operands || dtype_is_small(call->result[0].dtype))
-        return 1;
-    Node x = node_blank(NODE_POINT, call->result[0].dtype);
+    if (!node_fixed(c, w->operands) || !w->operands || dtype_is_float8(result)) return 1;
+    Node x = node_blank(NODE_POINT, dtype_is_small(result) ? DTYPE_I64 : result);
     x.text = pointwise_text(call);
     for (int i = 0; i < w->operands; i++) {
         x.arg[i] = node_operand(c, i);
@@ -115,7 +115,7 @@ static int pointwise(Nodes *n, const NodeCall *c, Error *err)
     for (int d = 0; d < x.rank; d++)
         for (int k = 0; k < SIZE_BINDINGS; k++) x.size[d].at[k] = c->call[k]->result[0].size[d];
     x.type = text_type(x.dtype == DTYPE_B8 ? promoted_type(n, &x) : x.dtype);
-    c->result[0] = node_add(n, &x);
+    c->result[0] = node_cast(n, node_add(n, &x), result);
     return 0;
 }
 
@@ -613,11 +613,18 @@ static int product(Nodes *n, const NodeCall *c, Error *err)
     return 0;
 }
 
+/* 1: an operator on the bits of whole numbers. */
+static int of_bits(const Op *op)
+{
+    return !strncmp(op->name, "aten.bitwise_", 13) || !strncmp(op->name, "aten.__", 7);
+}
+
 int nodes_of_call(Nodes *n, const NodeCall *c, Error *err)
 {
     const Op *op = c->call[0]->op;
-    const int truth = op->plain == pointwise_plain && c->call[0]->result[0].dtype == DTYPE_B8;
-    if (op->infer == pointwise_infer || truth) return pointwise(n, c, err);
+    const int truth = c->call[0]->result[0].dtype == DTYPE_B8;
+    if (op->infer == pointwise_infer || (op->plain == pointwise_plain && (truth || of_bits(op))))
+        return pointwise(n, c, err);
     if (op->infer == strided_infer) return strided(n, c, err);
     if (op->plain == reduction_plain) return reduction(n, c, err);
     if (op->plain == softmax_plain) return softmax(n, c, err);

@@ -188,27 +188,43 @@ static int constant(Nodes *n, const NodeCall *c, Error *err)
     return 0;
 }
 
-/* Integers from `start` on, in steps. */
+/* Numbers from `start` on, in steps. */
 static int ranged(Nodes *n, const NodeCall *c, Error *err)
 {
     const OpCall *call = c->call[0];
     const int start = op_argument(call->op, "start"), step = op_argument(call->op, "step");
     Node x = node_blank(NODE_COORD, DTYPE_I64);
     (void)err;
-    if (dtype_is_float(call->result[0].dtype) || dtype_is_small(call->result[0].dtype)) return 1;
+    const Dtype dtype = call->result[0].dtype;
+    if (dtype_is_small(dtype)) return 1;
     for (int k = 1; k < SIZE_BINDINGS; k++)
         if ((start >= 0 && c->call[k]->arg[start].number != call->arg[start].number) ||
             (step >= 0 && c->call[k]->arg[step].number != call->arg[step].number))
             return 1;
-    x.dtype = call->result[0].dtype;
+    if (!dtype_is_float(dtype)) x.dtype = dtype;
     result_shape(c, 0, &x);
     int y = node_add(n, &x);
     if (start >= 0) {
-        y = node_point(n, "a * p0 + p1", x.dtype, y, -1);
+        y = node_point(n, "a * p0 + p1", dtype, y, -1);
         n->node[y].p[0] = step < 0 ? 1 : call->arg[step].number;
         n->node[y].p[1] = call->arg[start].number;
     }
-    c->result[0] = y;
+    c->result[0] = node_cast(n, y, dtype);
+    return 0;
+}
+
+/* 1 where a class is the one that a number stands for. */
+static int one_hot(Nodes *n, const NodeCall *c, Error *err)
+{
+    int of = node_operand(c, 0);
+    Node x = node_blank(NODE_COORD, DTYPE_I64);
+    (void)err;
+    if (of < 0 || n->node[of].rank == OP_MAX_RANK) return 1;
+    result_shape(c, 0, &x);
+    x.axis = x.rank - 1;
+    const int own = node_add(n, &x), column = stacked(n, of, x.axis);
+    c->result[0] = node_cast(n, node_point(n, "a == b", DTYPE_B8, own, column), DTYPE_I64);
+    n->node[n->node[c->result[0]].arg[0]].type = "long long";
     return 0;
 }
 
@@ -367,6 +383,7 @@ int node_select(Nodes *n, const NodeCall *c, Error *err)
                    {"aten.new_ones", constant},
                    {"aten.new_full", constant},
                    {"aten.arange.", ranged},
+                   {"aten.one_hot.", one_hot},
                    {"aten.embedding.", embedded},
                    {"aten.gather.", gathered},
                    {"aten.index_select.", gathered},

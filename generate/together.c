@@ -86,6 +86,14 @@ static int is_ready(const Kernel *k, const Together *t)
     return 1;
 }
 
+/* The parts of a fold that lie in memory by themselves, or the node. */
+static int parts_of(const Nodes *n, int node)
+{
+    for (int i = 0; i < n->n; i++)
+        if (n->node[i].parts && n->node[i].whole == node) return i;
+    return node;
+}
+
 /* What is to be written beside the kernel's result for another node, which is itself or the parts of its
  * fold; own: its kernel alone. -1: nothing. */
 static int find_other(const Kernel *k, const Together *t, int node, Kernel *own)
@@ -94,6 +102,7 @@ static int find_other(const Kernel *k, const Together *t, int node, Kernel *own)
     MatrixProduct m;
     ProductJoin j;
     int rc = 1;
+    node = parts_of(k->nodes, node);
     for (int tries = 0; tries < 2 && rc > 0; tries++) {
         const int parts = k->nodes->node[k->root[0].node].parts;
         if (state_of(t, node) || node == k->root[0].node) return -1;

@@ -318,6 +318,7 @@ static int add_parts(Nodes *n, int fold, int parts)
 {
     Node part = n->node[fold];
     part.parts = parts;
+    part.whole = fold;
     part.size[part.rank++] = size_number(parts);
     part.stored = 1;
     part.name[0] = 0;
@@ -579,6 +580,12 @@ static int add_term(Kernel *k, int step, Size below, Error *err)
     return 0;
 }
 
+/* 1: the elements of a node are one number. */
+static int is_number(const Node *x)
+{
+    return x->kind == NODE_POINT && x->arg[0] < 0 && x->arg[1] < 0 && x->arg[2] < 0;
+}
+
 /* 1: a coordinate of a padded tensor is one of its argument, too, wherever the loops are. */
 static int is_within(Size low, Size own, Size whole)
 {
@@ -591,7 +598,8 @@ static int trace_pad(Kernel *k, int node, const Index *at, Error *err)
     const Node x = k->nodes->node[node], a = k->nodes->node[x.arg[0]];
     const int outer = k->inside;
     Size step = size_number(1);
-    if (k->condition[outer].n && k->n > NESTED_STEPS && !a.stored && a.kind != NODE_VIEW)
+    if (k->condition[outer].n && k->n > NESTED_STEPS && !a.stored && a.kind != NODE_VIEW &&
+        !is_number(&a))
         return want(k, x.arg[0]);
     if (coordinates(k, &x, at, c, err)) return -1;
     for (int d = x.rank - 1; d >= 0; d--) {

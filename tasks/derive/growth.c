@@ -162,13 +162,15 @@ double growth_exponent(const Derivation *v, const Task *t, const Sizes *at)
 {
     Sizes small;
     HonestError e[2];
+    Error unused;
     double rtol[GRAPH_MAX_OUTPUTS] = {0}, worst = 0;
     const HonestPlan plan = {rtol, (HonestGrowth[]){{1, 1, 0}}, 1, 0, NULL, 0};
     if (shorter(v, at, &small)) return 1;
     for (int k = 0; k < 2; k++) {
         Workload w = {.role = ROLE_CHECK};
         memcpy(w.axis, k ? at->at : small.at, sizeof w.axis);
-        if (honest_measure(&(TaskCase){t, &w, VARIANT_DRAWN, 0, 1}, &plan, &e[k], NULL)) return 1;
+        const TaskCase c = {t, &w, VARIANT_DRAWN, 0, 1};
+        if (honest_measure(&c, &plan, &e[k], &unused)) return 1;
     }
     double by = log(extent_of(v, at).terms / extent_of(v, &small).terms);
     for (int i = 0; i < t->n_outputs; i++) {
