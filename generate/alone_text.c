@@ -51,13 +51,15 @@ static void put_body(Writer *w, int whole)
 {
     const char *type = w->wide ? "long long" : "int", *name = axis_name(w);
     const char *n = writer_size(w, w->k->axes.size[w->along]);
-    unsigned char defined[KERNEL_STEPS];
+    unsigned char defined[KERNEL_STEPS], kept[KERNEL_STEPS];
     memcpy(defined, w->defined, sizeof defined);
+    memcpy(kept, w->kept, sizeof kept);
     buffer_printf(
         &w->body,
         "#pragma unroll\n    for (int r = 0; r < %d; r++) {\n    const %s %s = first_%s + r;\n",
         w->each, type, name, name);
     if (!whole) buffer_printf(&w->body, "    if (%s >= %s) break;\n", name, n);
+    writer_kept(w);
     writer_row_steps(w, 0);
     for (int level = 1; level <= writer_passes(w); level++) {
         fold_put_level(w, level);
@@ -66,6 +68,7 @@ static void put_body(Writer *w, int whole)
     for (int r = 0; r < w->k->n_roots; r++) put_result(w, r, whole);
     buffer_puts(&w->body, "    }\n");
     memcpy(w->defined, defined, sizeof defined);
+    memcpy(w->kept, kept, sizeof kept);
 }
 
 /* A group's results: a vector where rows are whole numbers of groups. */

@@ -417,7 +417,7 @@ static void put_strip(Writer *w, const Pass *p, const Strip *l, Place from, cons
 
 void writer_loop(Writer *w, const Pass *p)
 {
-    unsigned mask = p->level ? p->over : w->columns;
+    unsigned mask = p->level ? p->over : writer_stored(w);
     const char *type = w->wide ? "long long" : "int", *end = w->part >= 0 ? "end" : NULL;
     char cols[64], begin[64], at[64];
     snprintf(cols, sizeof cols, "%s", end ? end : writer_size(w, writer_product(w, mask)));
@@ -510,17 +510,22 @@ static void put_part(Writer *w)
                   cols, cols);
 }
 
-static void put_rows(Writer *w)
+void writer_kept(Writer *w)
 {
-    int most = writer_passes(w), stores = 0;
-    put_rows_head(w);
-    if (w->part >= 0) put_part(w);
     for (int i = 0; i < w->k->n; i++)
         if (w->kept[i]) {
             writer_help(w, HELP_PACK);
             buffer_printf(&w->body, "    Pack<%s, V> keep%d[%d];\n", writer_ctype(w, i), i,
                           w->keep);
         }
+}
+
+static void put_rows(Writer *w)
+{
+    int most = writer_passes(w), stores = 0;
+    put_rows_head(w);
+    if (w->part >= 0) put_part(w);
+    writer_kept(w);
     writer_row_steps(w, 0);
     for (int level = 1; level <= most; level++) {
         fold_put_level(w, level);
@@ -550,8 +555,9 @@ static void put_slice_head(Writer *w)
 
 static void put_flat(Writer *w)
 {
-    const char *n = writer_size(w, writer_product(w, w->columns));
     const char *type = w->slices && !w->wide ? "int" : "long long";
+    char n[32];
+    snprintf(n, sizeof n, "%s", writer_size(w, writer_product(w, w->columns)));
     if (w->slices) put_slice_head(w);
     writer_row_steps(w, 0);
     if (!w->columns) {

@@ -67,6 +67,7 @@ typedef struct {
     Genes *genes;        /* the schedule, the caller's; NULL: defaults */
     struct Plain *plain; /* kernels are plain ones (plain.h); NULL: they are not */
     int line;            /* that is read */
+    int place; /* the node of steps that are places of others' elements; 0: there is none */
 } Nodes;
 
 /* Reads a task's graph. The table must outlive *out, whose genes and plain the caller has set. */

@@ -47,6 +47,13 @@ static int whole_vectors(const Writer *w, const Index *at, int along)
     return at->plus.at[0] % w->vec == 0;
 }
 
+unsigned writer_stored(const Writer *w)
+{
+    unsigned axes = 0;
+    for (int r = 0; r < w->k->n_roots; r++) axes |= index_axes(&w->k->root[r].at);
+    return w->columns & axes;
+}
+
 static int is_late(const Writer *w, int step);
 
 int writer_shifted(const Writer *w, int step)
@@ -165,13 +172,21 @@ static void choose_slices(Writer *w)
     k->rows = rows;
 }
 
+static int stores_columns(const Writer *w)
+{
+    int any = 0;
+    for (int r = 0; r < w->k->n_roots; r++) any |= in_columns(w, w->k->root[r].step);
+    return any;
+}
+
 static void choose_vector(Writer *w)
 {
     int most = 16 / narrowest(w);
     w->vec = 1;
-    if (w->strip >= 0 || w->alone || w->last < 0 || most < 2) return;
+    if (w->strip >= 0 || (w->alone && w->each > 1) || w->last < 0 || most < 2) return;
     for (int i = 0; i < w->k->n; i++)
         if (is_fold(w, i) && !(w->k->step[i].over >> w->last & 1)) return;
+    if (stores_columns(w) && !(writer_stored(w) >> w->last & 1)) return;
     int vec = most > 8 ? 8 : most;
     while (vec > 1 && w->k->axes.size[w->last].at[0] % vec) vec /= 2;
     w->vec = vec;
@@ -285,9 +300,7 @@ static int reads_again(const Writer *w)
         if (over && over != w->k->step[i].over) return 0;
         over = w->k->step[i].over;
     }
-    int stores = 0;
-    for (int r = 0; r < w->k->n_roots; r++) stores |= in_columns(w, w->k->root[r].step);
-    return over == w->columns && writer_passes(w) + stores > 1;
+    return over == w->columns && writer_passes(w) + stores_columns(w) > 1;
 }
 
 static int64_t timed_columns(const Writer *w)

@@ -13,6 +13,7 @@ enum { LONG_STRIP = 1024, FEW_STRIPS = 132, STRIP_ROWS = 32, PART_COLUMNS = 128 
 
 /* A kernel of so many steps computes no padded tensor in a padded one. */
 enum { NESTED_STEPS = 24 };
+enum { LONG_TEXT = 64 }; /* of a place that is divided again */
 
 static int trace(Kernel *k, int node, const Index *at, Error *err);
 
@@ -109,15 +110,44 @@ static int add_bound(Kernel *k, int step, Size size, Error *err)
     return k->axes.n++;
 }
 
+/* A step that is a coordinate, less `low`. */
+static int add_place(Kernel *k, int node, const Index *at, Size low, Error *err)
+{
+    Index c = *at;
+    c.plus = size_plus(c.plus, size_times(low, size_number(-1)));
+    Step s = step_of(k, node, &c);
+    s.place = 1;
+    s.inside = 0;
+    return add_step(k, &s, err);
+}
+
+/* A place below n whose text is long becomes a step's number, and an axis is bound to it: what is divided
+ * again would be written again. */
+static int bind_long(Kernel *k, Index *c, Size n, Error *err)
+{
+    if (strlen(c->text) <= LONG_TEXT) return 0;
+    if (!k->nodes->place) {
+        const Node x = node_blank(NODE_COORD, DTYPE_I64);
+        k->nodes->place = node_add(k->nodes, &x);
+    }
+    const int place = add_place(k, k->nodes->place, c, size_number(0), err);
+    const int axis = place < 0 ? -1 : add_bound(k, place, n, err);
+    if (axis < 0) return -1;
+    *c = index_axis(axis, size_number(1));
+    return 0;
+}
+
 /* The coordinates of an element of a shape. */
 static int coordinates(Kernel *k, const Node *x, const Index *at, Index out[OP_MAX_RANK],
                        Error *err)
 {
     Index rest = *at;
+    Size before = node_count(x);
     for (int d = x->rank - 1; d >= 0; d--) {
         out[d] = index_none();
         if (size_is(x->size[d], 1)) continue;
-        Size before = size_number(1);
+        if (bind_long(k, &rest, before, err)) return -1;
+        before = size_number(1);
         for (int e = 0; e < d; e++) before = size_times(before, x->size[e]);
         if (size_is(before, 1)) {
             out[d] = rest;
@@ -156,10 +186,11 @@ static int trace_view(Kernel *k, const Node *x, const Index *at, Error *err)
 }
 
 /* The place of an operand that is broadcast to x. */
-static int operand_place(Kernel *k, const Node *x, const Node *a, const Index *at, Index *to,
+static int operand_place(Kernel *k, const Node *x, int operand, const Index *at, Index *to,
                          Error *err)
 {
     Index c[OP_MAX_RANK];
+    const Node copy = k->nodes->node[operand], *a = &copy;
     *to = *at;
     if (node_same_shape(x, a)) return 0;
     if (coordinates(k, x, at, c, err)) return -1;
@@ -180,7 +211,7 @@ static int trace_point(Kernel *k, int node, const Index *at, Error *err)
     for (int i = 0; i < 3; i++) {
         Index to;
         if (x.arg[i] < 0) continue;
-        if (operand_place(k, &x, &k->nodes->node[x.arg[i]], at, &to, err)) return -1;
+        if (operand_place(k, &x, x.arg[i], at, &to, err)) return -1;
         s.arg[i] = trace(k, x.arg[i], &to, err);
         if (s.arg[i] < 0) return -1;
         const Step *a = &k->step[s.arg[i]];
@@ -549,17 +580,6 @@ static int trace_coordinate(Kernel *k, int node, const Index *at, Error *err)
     const Node x = k->nodes->node[node];
     if (coordinates(k, &x, at, c, err)) return -1;
     Step s = step_of(k, node, &c[x.axis]);
-    return add_step(k, &s, err);
-}
-
-/* A step that is a coordinate, less `low`. */
-static int add_place(Kernel *k, int node, const Index *at, Size low, Error *err)
-{
-    Index c = *at;
-    c.plus = size_plus(c.plus, size_times(low, size_number(-1)));
-    Step s = step_of(k, node, &c);
-    s.place = 1;
-    s.inside = 0;
     return add_step(k, &s, err);
 }
 

@@ -117,6 +117,7 @@ void writer_close(const Writer *w, int step, unsigned char *set);
 void writer_needed(const Writer *w, const Pass *p, unsigned char *set);
 
 void writer_loop(Writer *w, const Pass *p); /* the text of a pass over a row */
+void writer_kept(Writer *w);                /* what stays in registers between passes */
 void writer_fetch(Writer *w, int step, const char *to, const char *indent); /* a load's pack */
 void writer_step(Writer *w, int step, const char *indent);
 /* The results of one element, and of a vector. */
@@ -124,6 +125,7 @@ void writer_stores(Writer *w, const char *indent);
 void writer_vector_stores(Writer *w, const char *indent);
 
 Size writer_product(const Writer *w, unsigned axes);
+unsigned writer_stored(const Writer *w); /* the axes of columns that results have */
 /* The axis, of a place that moves along with the last axis, along which a load reads whole vectors: as a cat
  * or a pad of halves of a row does. A vector lies inside or outside as a whole, so that its place can be
  * clamped like that of one element. -1: none. */

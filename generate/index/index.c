@@ -49,6 +49,7 @@ int index_add(Index *to, const Index *a, Error *err)
 {
     for (int i = 0; i < INDEX_AXES; i++) to->by[i] = size_plus(to->by[i], a->by[i]);
     to->plus = size_plus(to->plus, a->plus);
+    to->most = size_plus(to->most, a->most);
     return *a->text ? add_text(to, a->text, a->through, err) : 0;
 }
 
@@ -57,6 +58,7 @@ int index_scale(const IndexScope *s, Index *a, Size by, Error *err)
     char text[INDEX_TEXT];
     for (int i = 0; i < INDEX_AXES; i++) a->by[i] = size_times(a->by[i], by);
     a->plus = size_times(a->plus, by);
+    a->most = size_times(a->most, by);
     if (!*a->text || size_is(by, 1)) return 0;
     const char *name = s->size(s->of, by, err);
     if (!name) return -1;
@@ -119,6 +121,9 @@ static int as_text(const IndexScope *s, const Index *a, Size d, const char *op, 
     int rc = !by || index_write(s, a, &b, err) ? -1 : 0;
     if (!rc) buffer_printf(&b, " %s %s", op, by);
     *out = index_none();
+    const Size most = size_plus(size_plus(reach(s, a, ~0u, 0), a->plus), a->most);
+    for (int k = 0; k < SIZE_BINDINGS; k++)
+        out->most.at[k] = *op == '/' ? most.at[k] / d.at[k] : d.at[k] - 1;
     if (!rc && b.full) rc = too_long(err);
     if (!rc) rc = add_text(out, b.data, index_axes(a), err);
     buffer_release(&b);
@@ -138,19 +143,25 @@ int index_divide(const IndexScope *s, const Index *a, Size d, Index *over, Index
         least = size_plus(least, d);
         q_plus = size_plus(q_plus, size_number(-1));
     }
-    if (*a->text || size_less(least, size_number(0)) || !size_less(size_number(-1), least) ||
-        !size_less(size_plus(reach(s, a, low, 0), left), d))
-        return (over && as_text(s, a, d, "/", over, err)) ||
-                       (rest && as_text(s, a, d, "%", rest, err))
-                   ? -1
-                   : 0;
-    Index q = index_none(), r = index_none();
-    for (int i = 0; i < s->axes->n; i++) {
-        if (high >> i & 1) q.by[i] = size_over(a->by[i], d);
-        if (low >> i & 1) r.by[i] = a->by[i];
+    Index q = index_none(), r = *a, low_over, low_rest;
+    int as_texts = !size_less(size_plus(size_plus(reach(s, a, low, 0), left), a->most), d);
+    if (size_less(least, size_number(0)) || !size_less(size_number(-1), least)) {
+        as_texts = 1; /* of all terms: which are below 0 is not known */
+    } else {
+        for (int i = 0; i < s->axes->n; i++) {
+            if (high >> i & 1) q.by[i] = size_over(a->by[i], d);
+            if (high >> i & 1) r.by[i] = size_number(0);
+        }
+        q.plus = q_plus;
+        r.plus = left;
     }
-    q.plus = q_plus;
-    r.plus = left;
+    if (as_texts) {
+        if ((over && as_text(s, &r, d, "/", &low_over, err)) ||
+            (rest && as_text(s, &r, d, "%", &low_rest, err)) ||
+            (over && index_add(&q, &low_over, err)))
+            return -1;
+        r = low_rest;
+    }
     if (over) *over = q;
     if (rest) *rest = r;
     return 0;

@@ -8,10 +8,10 @@
 
 enum { INDEX_AXES = 30, INDEX_TEXT = 480 };
 
-/* An axis that no term names has the coefficient 0. text: "" or a summand that is not affine; `through` has a
- * bit for each axis that the text names. */
+/* An axis that no term names has the coefficient 0. text: "" or a summand that is not affine, from 0 to
+ * `most`; `through` has a bit for each axis that the text names. */
 typedef struct {
-    Size by[INDEX_AXES], plus;
+    Size by[INDEX_AXES], plus, most;
     char text[INDEX_TEXT];
     unsigned through;
 } Index;
