@@ -62,6 +62,7 @@ int index_scale(const IndexScope *s, Index *a, Size by, Error *err)
     if (!*a->text || size_is(by, 1)) return 0;
     const char *name = s->size(s->of, by, err);
     if (!name) return -1;
+    if (strlen(a->text) > 440) return too_long(err);
     int n = snprintf(text, sizeof text, "(%.440s) * %.24s", a->text, name);
     memcpy(a->text, text, sizeof text);
     return n < 0 || (size_t)n >= sizeof text ? too_long(err) : 0;

@@ -104,6 +104,19 @@ END
   [ "$(grep -c 'float u[0-9]*\[V\];' rotary.cu)" -ge 4 ] && grep -q 'const bool u[0-9]* = from_' rotary.cu &&
   "$BUILD/bin/quern-eval" --task qknorm --device sim:h100 rotary.cu >out 2>&1
 ok $? "norms of rows whose halves change places, by vectors and by halves: $(sed -n 's/^ *score *//p' out)"
+while read -r t launches operators most what; do # most: the predicted time of the judge, in us
+  "$BUILD/bin/quern-kernel" --task "$t" >own.cu && [ "$(grep -c '^//@ launch' own.cu)" = "$launches" ] &&
+    [ "$(grep -c '^//@ op' own.cu)" = "$operators" ] &&
+    "$BUILD/bin/quern-eval" --task "$t" --device sim:h100 --json own.cu >out 2>&1 &&
+    awk -v most="$most" -F '"time_us":' '{ split($2, us, ","); exit !(us[1] < most) }' out
+  ok $? "$t: $what: $(sed -n 's/.*"time_us":\([0-9]*\).*/\1 us/p' out)"
+done <<'END'
+giou_loss 2 0 20 losses over the same rows have their parts by one kernel, and a sum that is there twice once
+tversky_binary 3 0 30 so have three sums over the same maps
+bbox_distribution 2 0 40 a thread folds a row that it keeps
+window_softmax 1 0 1000 a part of a row is computed once
+group_dequant 1 0 100 bits of bytes, and neighbours of a row by their halves
+END
 unset QUERN_TASKS
 "$BUILD/bin/quern-kernel" --task kernelbench/level3/k3_34_vanillarnnhidden >many.cu &&
   head -n 1 many.cu | grep -q 'a plan of .* buffers, at most 256'

@@ -72,6 +72,20 @@ static void test_other_divisions_are_texts(void **state)
     assert_string_equal(over.text, "((i0 * n192 + i1 * n32 + i2) / n5) * n32");
 }
 
+/* Of i0 * n192 + i1 * n32 + i2 / 5, with i2 below 32, the quotient by 32 has no text. */
+static void test_terms_that_part_stay_outside_of_a_text(void **state)
+{
+    (void)state;
+    Index a = in_order(), fifth = index_axis(2, size_number(1)), over, rest;
+    Error err;
+    a.by[2] = size_number(0);
+    assert_int_equal(index_divide(&scope, &fifth, size_number(5), &fifth, NULL, &err), 0);
+    assert_int_equal(index_add(&a, &fifth, &err), 0);
+    assert_int_equal(index_divide(&scope, &a, axes.size[2], &over, &rest, &err), 0);
+    assert_string_equal(over.text, "");
+    assert_string_equal(rest.text, "(i2) / n5");
+}
+
 static void test_a_text_that_is_too_long_is_refused(void **state)
 {
     (void)state;
@@ -80,7 +94,10 @@ static void test_a_text_that_is_too_long_is_refused(void **state)
     int rc = 0;
     for (int i = 0; i < 200 && !rc; i++) {
         Index over;
-        rc = index_divide(&scope, &a, size_number(5), &over, NULL, &err);
+        rc = index_divide(&scope, &a, size_number(5), &over, NULL, &err) ||
+                     index_scale(&scope, &over, size_number(5), &err)
+                 ? -1
+                 : 0;
         a = over;
     }
     assert_int_equal(rc, -1);
@@ -93,6 +110,7 @@ int main(void)
         cmocka_unit_test(test_terms_part_at_the_divisor),
         cmocka_unit_test(test_a_constant_is_parted_too),
         cmocka_unit_test(test_other_divisions_are_texts),
+        cmocka_unit_test(test_terms_that_part_stay_outside_of_a_text),
         cmocka_unit_test(test_a_text_that_is_too_long_is_refused),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
