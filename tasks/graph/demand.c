@@ -13,9 +13,11 @@
 
 /* Elements of which one in WHOLE_SHARE is needed are computed whole, in arrays from LEAST_WHOLE on. CHUNK:
  * elements that one thread computes at a time. TELLING: elements that tell what the others need, but
- * for this factor: UNLIKE. FAR: elements so far apart cost as many near ones. */
+ * for this factor: UNLIKE. FAR: elements so far apart cost as many near ones. Where one in DENSE is needed,
+ * large pages take less time than many. */
 enum {
     WHOLE_SHARE = 3,
+    DENSE = 8,
     LEAST_WHOLE = 4096,
     CHUNK = 256,
     TELLING = 1024,
@@ -332,7 +334,8 @@ static void make_room(Run *r, int array)
     Array *a = &r->array[array];
     if (a->value) return;
     a->value = memory_sparse((size_t)r->p.extent[array] + 1, sizeof(double));
-    if (a->all) memory_huge(a->value, (size_t)r->p.extent[array] * sizeof(double));
+    if (a->all || DENSE * a->n >= r->p.extent[array])
+        memory_huge(a->value, (size_t)r->p.extent[array] * sizeof(double));
 }
 
 static void drop_room(Run *r, int array)
