@@ -76,6 +76,7 @@ typedef struct {
     uint64_t lone_sectors;      /* of a request past L1, without the other half of their 64 bytes */
     uint64_t again_sectors;     /* read by .cg or .lu where the block has read past L1 before */
     uint64_t strong_sectors;    /* the same by .cv, volatile and the like */
+    uint64_t stored_sectors;    /* of these, that the block has stored to before */
     uint64_t near_sectors;      /* first touched by a block, and read by the block before it */
     uint64_t dram_read_sectors; /* first touched in this launch by a load, or again past L2 */
     uint64_t dram_write_sectors; /* distinct sectors written in this launch */

@@ -46,6 +46,7 @@ static int count_load_sector(Exec *x, Alloc *al, uint64_t sector, int past_l1)
     }
     n->again_sectors += past_l1 == PAST_L1 && t & 1;
     n->strong_sectors += past_l1 == PAST_L1_STRONG && t & 1;
+    n->stored_sectors += past_l1 == PAST_L1_STRONG && t & 2;
     if (t & 3)
         n->l2_load_sectors++;
     else

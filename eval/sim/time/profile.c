@@ -20,7 +20,8 @@
     .shared_atomic_cycles = 1.3, .arrival_cycles = 1.9, .fence_cycles = 15,                        \
     .block_fence_cycles = 4, .remote_arrival_cycles = 9, .store_line_cycles = 3.2,                 \
     .again_cycles = 1.1, .strong_again_cycles = 1.85, .mbarrier_cycles = 4.2,                      \
-    .store_sector_cycles = 1.4, .single_sector_cycles = 2.0, .lone_sector_cost = 0.8
+    .stored_again_cycles = 3.1, /* store_then_load of tests/bench/rates, an H200, 2026-11-29 */    \
+        .store_sector_cycles = 1.4, .single_sector_cycles = 2.0, .lone_sector_cost = 0.8
 
 /* Compute capability 9.0. Latencies, intervals and overheads are measured on an H200. */
 #define HOPPER                                                                                   \

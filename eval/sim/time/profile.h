@@ -45,7 +45,8 @@ typedef struct {
     double single_sector_cycles; /* for a sector of an atomic, or of local memory that is stored */
     double l2_bytes_per_s;       /* of the whole GPU */
     double again_cycles,
-        strong_again_cycles; /* for a sector that the block has read past L1 before */
+        strong_again_cycles, /* for a sector that the block has read past L1 before */
+        stored_again_cycles; /* beyond that, where it has also stored to it */
     double lone_sector_cost; /* in sectors: what L2 takes beyond one for half of 64 bytes alone */
     double dram_bytes_per_s; /* of the whole GPU, as specified */
     double dram_efficiency;  /* the share that a copy reaches */

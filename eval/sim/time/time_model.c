@@ -103,7 +103,8 @@ static void memory(const Profile *p, const SimCounts *c, double *cycles, double 
     cycles[TIME_L2_PORT] += (double)c->far_shared_bytes / p->far_bytes +
                             (double)c->filled_bytes / p->fill_bytes +
                             (double)c->again_sectors * p->again_cycles +
-                            (double)c->strong_sectors * p->strong_again_cycles;
+                            (double)c->strong_sectors * p->strong_again_cycles +
+                            (double)c->stored_sectors * p->stored_again_cycles;
     /* The rest belongs to the whole GPU. */
     double dram = (double)(c->dram_read_sectors + c->dram_write_sectors) * SECTOR;
     double l2 =
