@@ -10,26 +10,52 @@
 #include "eval/sim/coverage/slice_decode.h"
 #include "eval/sim/coverage/slice_run.h"
 
-static int by_place(const void *a, const void *b)
+static int by_place(const BlockRun *p, const BlockRun *q)
 {
-    const BlockRun *p = a, *q = b;
-    if (p->d[0] != q->d[0] || p->d[1] != q->d[1] || p->d[2] != q->d[2])
-        return memcmp(p->d, q->d, sizeof p->d);
+    for (int k = 0; k < 3; k++)
+        if (p->d[k] != q->d[k]) return p->d[k] < q->d[k] ? -1 : 1;
     return (p->at > q->at) - (p->at < q->at);
 }
 
-static int are_sorted(const SliceRun *r)
+/* Returns the end of the runs from `from` on that are in order. */
+static int end_of_order(const BlockRun *runs, int from, int n)
 {
-    int i = 1;
-    while (i < r->n_runs && by_place(&r->runs[i - 1], &r->runs[i]) <= 0) i++;
-    return i >= r->n_runs;
+    int i = from + 1;
+    while (i < n && by_place(&runs[i - 1], &runs[i]) <= 0) i++;
+    return i < n ? i : n;
+}
+
+/* Merges neighbours that are in order, [from, middle) and [middle, end), into *to. */
+static void merge(const BlockRun *runs, int from, int middle, int end, BlockRun *to)
+{
+    for (int a = from, b = middle, n = from; n < end; n++)
+        to[n] =
+            b == end || (a < middle && by_place(&runs[a], &runs[b]) <= 0) ? runs[a++] : runs[b++];
+}
+
+/* The lanes of a store are mostly in order, so that there is little to merge. */
+static void sort_runs(SliceRun *r)
+{
+    BlockRun *other = NULL;
+    const int n = r->n_runs;
+    while (end_of_order(r->runs, 0, n) < n) {
+        if (!other) other = memory_array((size_t)r->cap_runs, sizeof *other);
+        for (int from = 0, middle, end; from < n; from = end) {
+            middle = end_of_order(r->runs, from, n);
+            end = middle < n ? end_of_order(r->runs, middle, n) : n;
+            merge(r->runs, from, middle, end, other);
+        }
+        BlockRun *sorted = other;
+        other = r->runs, r->runs = sorted;
+    }
+    free(other);
 }
 
 /* Sorts the runs, and makes one of those that touch and change alike. */
 static void join_runs(SliceRun *r)
 {
     int n = 0;
-    if (!are_sorted(r)) qsort(r->runs, (size_t)r->n_runs, sizeof *r->runs, by_place);
+    sort_runs(r);
     for (int i = 1; i < r->n_runs; i++) {
         BlockRun *last = &r->runs[n], *now = &r->runs[i];
         int64_t end = last->at + last->bytes;

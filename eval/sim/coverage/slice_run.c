@@ -168,24 +168,28 @@ static uint64_t mask_of(int bits)
     return bits >= 64 ? ~0ull : (1ull << bits) - 1;
 }
 
-/* The source's values. Those of a register are borrowed unless they are negated. */
-static Lanes fetch(SliceRun *r, const SliceSource *s, int bits, const LaneMask *m, Lanes *scratch)
+/* Fills in the source's values, field by field: a copy of all would wait for what was just stored. Those of a
+ * register are borrowed unless they are negated; others are in `room`. */
+static void fetch(SliceRun *r, const SliceSource *s, int bits, const LaneMask *m, const Lanes *room,
+                  Lanes *out)
 {
+    out->v = room->v;
     if (s->kind == SOURCE_CONSTANT) {
-        set_uniform(scratch, s->value & mask_of(bits));
-        return *scratch;
+        set_uniform(out, s->value & mask_of(bits));
+        return;
     }
     if (s->kind == SOURCE_SPECIAL) {
-        special(r, (PtxSpecial)s->value, m, scratch);
-        return *scratch;
+        special(r, (PtxSpecial)s->value, m, out);
+        return;
     }
-    Lanes v = r->slots[s->slot];
-    for (int k = 0; k < 3; k++)
-        if (!r->box.low[k] && !r->box.high[k]) v.d[k] = 0;
-    if (!s->negated) return v;
-    for (int i = 0, n = v.uniform ? 1 : m->n; i < n; i++) scratch->v[i] = v.v[i] ^ 1;
-    v.v = scratch->v;
-    return v;
+    const Lanes *v = &r->slots[s->slot];
+    out->known = v->known, out->set = v->set, out->uniform = v->uniform;
+    for (int k = 0; k < 3; k++) out->d[k] = r->box.low[k] || r->box.high[k] ? v->d[k] : 0;
+    if (!s->negated) {
+        out->v = v->v;
+        return;
+    }
+    for (int i = 0, n = v->uniform ? 1 : m->n; i < n; i++) out->v[i] = v->v[i] ^ 1;
 }
 
 /* ---- instructions ---- */
@@ -299,7 +303,8 @@ static int guarded(SliceRun *r, const SliceSource *guard, const LaneMask *m, uin
     int n = 0, some = 0;
     *out = *m;
     if (!guard->kind) return 1;
-    Lanes p = fetch(r, guard, 1, m, &r->scratch[3]);
+    Lanes p;
+    fetch(r, guard, 1, m, &r->scratch[3], &p);
     if (!p.known) return -1;
     for (int i = 0; i < m->n; i++) {
         on[i] = m->on[i] && (p.v[p.uniform ? 0 : i] & 1);
@@ -325,7 +330,7 @@ static int execute(SliceRun *r, const SliceInst *in, const LaneMask *all)
     }
     for (int i = 0; i < in->n_sources; i++) {
         int bits = in->from_bits ? in->from_bits : in->bits ? in->bits : 64;
-        from[i] = fetch(r, &in->sources[i], bits, &m, &r->scratch[i]);
+        fetch(r, &in->sources[i], bits, &m, &r->scratch[i], &from[i]);
         uniform &= from[i].uniform;
     }
     r->budget -= INST_COST + (uniform && m.all ? 0 : r->n_lanes);
@@ -405,7 +410,8 @@ static int branch(SliceRun *r, int b, uint8_t *on, int *next, int depth)
     int exit = r->slice->n_blocks, n = 0;
     uint8_t taken[LANES_MAX], other[LANES_MAX];
     LaneMask m = {r->n_lanes, 0, on};
-    Lanes p = fetch(r, &k->when, 1, &m, &r->scratch[3]);
+    Lanes p;
+    fetch(r, &k->when, 1, &m, &r->scratch[3], &p);
     if (!p.known && r->passes) {
         pass_over(r, b, on, next);
         return 0;
