@@ -3,6 +3,7 @@ FOLDER/NAME is the package. A line a check in RESULTS: module, check, ok / FAIL 
 before NAME: what a call costs on the host."""
 
 import copy
+import dataclasses
 import importlib
 import io
 import os
@@ -392,12 +393,6 @@ def host(call, n=50, rounds=12):
     return min(in_turns([call], n, rounds)[0])
 
 
-def above(times, others):
-    """The median of what a call takes more than another in the same round, and the middle half of that."""
-    low, middle, high = statistics.quantiles([a - b for a, b in zip(times, others)], n=4)
-    return middle, f"{middle:.2f} us (half of the rounds {low:.2f} to {high:.2f})"
-
-
 def in_a_row(steps):
     """A function of the steps without a loop, whose turns cost some tenths of a microsecond each."""
     scope, lines = {}, []
@@ -500,7 +495,10 @@ def boundary():
         copies = [(torch.Tensor.contiguous, (t,), {}) for t in tensors if not t.is_contiguous()]
         copies += [(torch.Tensor.contiguous, (t.contiguous(),), {"memory_format": torch.channels_last})
                    for t in leaves(inner(*args, **named)) if not t.is_contiguous()]
-    steps = [*steps, *copies]
+        result = inner(*args, **named)
+    own = [(type(result), (), {f.name: getattr(result, f.name) for f in dataclasses.fields(result)})
+           ] if dataclasses.is_dataclass(result) else []  # which the original makes, too
+    steps = [*steps, *copies, *own]
     copies += [s for s in steps if s[0] is whole_of]
     index, direct_call = tensors[0].get_device(), bound.last[1]
 
@@ -514,16 +512,20 @@ def boundary():
         return run(direct_call)
 
     n, bare = sum(f is launch for f, _, _ in steps), in_a_row(steps)
+    one, alone = torch.zeros(1, device=device), in_a_row([s for s in steps if s[0] is launch][:1])
     with torch.no_grad():
-        whole, below, plan = in_turns([module, direct, bare], max(10, _QUEUED // len(steps)))
-        cost, text = above(whole, plan)
-        least = [f"{what} {min(t):.2f}" for what, t in (
-            ("module", whole), ("call below the checks", below), ("plan", plan),
-            ("eager", in_turns([lambda: plain_inner(*args, **named)], 10, 8)[0]))]
-        say("boundary", "ok" if cost < 8 else "FAIL",
-            f"{text}, below the checks {above(below, plan)[1]}; least: {', '.join(least)}; {n} launches, "
-            f"{len(steps) - n - len(copies)} calls of PyTorch, {len(copies)} copies, inputs {len(tensors)}, "
-            f"outputs {len(package.out_dtypes)}, buffers {len(package.json['buffers'])}")
+        times = in_turns([module, direct, bare, lambda: torch.neg(one), alone],
+                         max(10, _QUEUED // len(steps)))
+        whole, below, plan, eager_one, launch_one = map(min, times)
+        above, dispatch = whole - plan, n * (eager_one - launch_one)
+        low, middle, high = statistics.quantiles([a - b for a, b in zip(times[0], times[2])], n=4)
+        eager = min(in_turns([lambda: plain_inner(*args, **named)], 10, 8)[0])
+        say("boundary", "ok" if above - dispatch < 8 else "FAIL",
+            f"{above - dispatch:.2f} us above eager's dispatch of the launches, {dispatch:.2f}; {above:.2f} "
+            f"above the launches (half of the rounds {low:.2f} to {high:.2f}, median {middle:.2f}); module "
+            f"{whole:.2f}, below the checks {below:.2f}, plan {plan:.2f}, eager {eager:.2f}; {n} launches, "
+            f"{len(steps) - n - len(copies) - len(own)} calls of PyTorch, {len(copies)} copies, inputs "
+            f"{len(tensors)}, outputs {len(package.out_dtypes)}, buffers {len(package.json['buffers'])}")
         if os.environ.get("BREAKDOWN"):
             breakdown(sources.get("again") or sources["call"], call.__globals__, run)
             steps_apart(steps)

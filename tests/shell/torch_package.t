@@ -78,7 +78,7 @@ is "all checks of the package ran" "$(grep -c . out)" 6; sed 's/^/# /' err | tai
 fixtures=$root/tests/fixtures/export
 PYTHONPATH=$fixtures:. "$python" -W ignore "$fixtures/modules.py" "$root" >out 2>err
 while read -r line; do [ "${line%% *}" = ok ]; ok $? "${line#*ok }"; done <out
-is "all checks of modules ran" "$(grep -c . out)" 73; sed 's/^/# /' err | tail -5
+is "all checks of modules ran" "$(grep -c . out)" 74; sed 's/^/# /' err | tail -5
 
 cat >launches.py <<'END'
 import torch
@@ -205,6 +205,17 @@ True True 4
 True
 True"
 sed 's/^/# /' err | tail -5
+
+cat >fixed.py <<'END'
+import torch
+import layer.graph
+
+line = layer.graph.Line("y = aten.index.Tensor(x, [i])", ["x", "i"], {}, torch.device("cpu"), {})
+x, mask = torch.randn(4, 4), torch.ones(4, dtype=torch.bool)
+print(*(line.fixed({"t_x": x, "t_i": i}) for i in (torch.tensor([2, 1]), mask)))
+END
+"$python" -W ignore fixed.py >out 2>err
+is "an index of integers has the size that they have, and one of a mask has another" "$(cat out)" "True False"
 
 # A result shares no memory with an input or another result: who changes one in place changes that alone.
 cat >own.py <<'END'

@@ -17,9 +17,10 @@ def {name}({signature}):
     _q_index = {first}.get_device()
     if _q_index < 0 or _q_index != _q_device(){elsewhere}:
         return _q_registered({signature})
-    _q_addresses = [{addresses}]
+    {places}
     if ({bits}) & {low_bits}:
         return _q_registered({signature})
+    _q_addresses = [{addresses}]
     _q_call = _q_calls((_q_index, {shapes}))
     if _q_call is None:
         return _q_run(_q_index, [{signature}], _q_addresses, [{shapes}])
@@ -48,9 +49,10 @@ def {name}({signature}):
             return {otherwise}
     if _q_index != _q_device() or _q_grad() and ({gradients}):
         return {otherwise}
-    _q_addresses = [{addresses}]
+    {places}
     if ({bits}) & {low_bits}:
         return {otherwise}
+    _q_addresses = [{addresses}]
     if _q_put is None:
         return {call}
     return _q_put({call}, ({tensors},))
@@ -75,8 +77,8 @@ def _each(text, separator, names):
 
 def _parts(package, names):
     """What both functions say of the inputs."""
-    return {"addresses": _each("{t}.data_ptr()", ", ", names), "low_bits": package.alignment - 1,
-            "bits": _each("_q_addresses[{i}]", " | ", names),
+    return {"places": _each("_q_at_{i} = {t}.data_ptr()", "; ", names), "low_bits": package.alignment - 1,
+            "addresses": _each("_q_at_{i}", ", ", names), "bits": _each("_q_at_{i}", " | ", names),
             "call": f"_q_call([{', '.join(names)}], _q_addresses, _q_stream(_q_index))"}
 
 
@@ -235,8 +237,10 @@ def forward_functions(package, kind, otherwise):
         names.append(f"_q_held_{len(find)}" if key else next(given, "None"))
         if key:
             leaf = (spec["name"] if key is True else key).rpartition(".")[2]
-            find.append(f"    {names[-1]} = _q.places[{len(find)}].get({leaf!r})\n")
+            find.append(f"    {names[-1]} = _q_places[{len(find)}].get({leaf!r})\n")
     own = [n for n in names if not n.startswith("_q_held_")]
+    if find:
+        find.insert(0, "    _q_places = _q.places\n")
     parts = {"find": "".join(find), "key": f"({''.join(f'{n}.shape, ' for n in own)})",
              "tensors": ", ".join(names), "gradients": _each("{t}.requires_grad", " or ", names),
              **_parts(package, names)}

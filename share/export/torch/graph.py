@@ -147,11 +147,16 @@ class Line:
         """The tensor of which the results may be views, or None."""
         return self.first if self.first and _gives_views(self.operator) else None
 
-    def fixed(self):
-        """Whether sizes of the results follow from those of the arguments."""
+    def fixed(self, values):
+        """Whether sizes of the results follow from those of the arguments, as with an index of integers.
+        values: the tensors of a call by their local names."""
         overloads = [self.operator] if hasattr(self.operator, "tags") else [
             getattr(self.operator, o) for o in self.operator.overloads()]
-        return not any(torch.Tag.dynamic_output_shape in o.tags for o in overloads)
+        if not any(torch.Tag.dynamic_output_shape in o.tags for o in overloads):
+            return True
+        masks = (torch.bool, torch.uint8)
+        return self.operator in (torch.ops.aten.index, torch.ops.aten.index.Tensor) and not any(
+            values[local(n)].dtype in masks for n in self.taken[1:])
 
 
 def shared(results, inputs):

@@ -130,7 +130,8 @@ class Writer:
             self.scope["_q_first"], code = first, call.__code__
 
             def learn(values):
-                if call.__code__ is code and all(s.fixed() for s in self.steps if isinstance(s, Line)):
+                if call.__code__ is code and all(
+                        s.fixed(values) for s in self.steps if isinstance(s, Line)):
                     shown = _shown(self.steps, self.roots, values)
                     again = written("again", _Source(self, shown, self._shared(values)).text(), self.scope)
                     call.__code__ = again.__code__

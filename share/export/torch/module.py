@@ -69,29 +69,38 @@ def _flatten(value):
     return own, again
 
 
-def _literal(value, texts):
-    """A source that makes a result of Python's own containers like this one, or None. texts: of each leaf by
-    its identity."""
+def _literal(value, texts, scope):
+    """A source that makes a result of Python's own containers and dataclasses like this one, or None. texts:
+    of each leaf by its identity. scope: has the classes then."""
     kind = type(value)
+    if dataclasses.is_dataclass(kind) and kind.__dataclass_params__.init:
+        fields = dataclasses.fields(value)
+        parts = [_literal(getattr(value, f.name), texts, scope) for f in fields if f.init]
+        own = f"_q_kind_{len(scope)}"
+        scope[own] = kind
+        inside = ", ".join(f"{f.name}={p}" for f, p in zip(fields, parts))
+        return f"{own}({inside})" if all(parts) and len(parts) == len(fields) else None
     if kind is dict:
-        parts = {k: _literal(v, texts) for k, v in value.items()}
+        parts = {k: _literal(v, texts, scope) for k, v in value.items()}
         fit = all(type(k) in (str, int) for k in parts) and all(parts.values())
         return f"{{{', '.join(f'{k!r}: {v}' for k, v in parts.items())}}}" if fit else None
     if kind is list or kind is tuple:
-        parts = [_literal(v, texts) for v in value]
+        parts = [_literal(v, texts, scope) for v in value]
         inside = "".join(f"{p}, " for p in parts) if all(parts) else None
         return None if inside is None else f"[{inside}]" if kind is list else f"({inside})"
-    return texts.get(id(value))
+    return "None" if value is None else texts.get(id(value))
 
 
-def _put(casts, result, again):
+def _put(casts, result, scope):
     """A function that makes a result, whose source is given, of the operator's results and the tensors."""
-    scope, names = {"_q_again": again}, ", ".join(f"r{i}" for i in range(len(casts)))
+    names = ", ".join(f"r{i}" for i in range(len(casts)))
     lines = ["def put(results, tensors):", f"{names} = results"]
-    for i, cast in enumerate(casts):
-        if cast:
-            scope[f"_q_type_{i}"], scope[f"_q_format_{i}"] = cast
-            lines.append(f"r{i} = r{i}.to(_q_type_{i}, memory_format=_q_format_{i})")
+    for i, (dtype, laid) in enumerate(casts):
+        scope[f"_q_type_{i}"], scope[f"_q_format_{i}"] = dtype, laid
+        if dtype:
+            lines.append(f"r{i} = r{i}.to(_q_type_{i})")
+        if laid:
+            lines.append(f"r{i} = r{i}.contiguous(memory_format=_q_format_{i})")
     return written("put", "\n    ".join([*lines, f"return {result}"]), scope)
 
 
@@ -174,18 +183,19 @@ class Bound:
             self.puts[formats] = None
             return None
 
-        casts = [None if d is own and not f else (d, f or torch.preserve_format)
-                 for d, own, f in zip(dtypes, package.out_dtypes, laid)]
+        casts = [(None if d is own else d, f) for d, own, f in zip(dtypes, package.out_dtypes, laid)]
         given = [*(f"r{i}" for i in range(n)), *(f"tensors[{i}]" for i in range(len(tensors))), "None"]
         texts = [given[i] for i in places]
         if torch.compiler.is_compiling():  # which follows no function that is written out
             def put(results, tensors):
                 results = [results] if isinstance(results, torch.Tensor) else results
-                every = [r.to(c[0], memory_format=c[1]) if c else r for r, c in zip(results, casts)]
+                every = [r.to(d or r.dtype, memory_format=f or torch.preserve_format)
+                         for r, (d, f) in zip(results, casts)]
                 return again([(*every, *tensors, None)[i] for i in places])
         else:
-            found = _literal(result, {id(leaf): text for leaf, text in zip(leaves, texts)})
-            put = _put(casts, found or f"_q_again([{', '.join(texts)}])", again)
+            scope = {"_q_again": again}
+            found = _literal(result, {id(leaf): text for leaf, text in zip(leaves, texts)}, scope)
+            put = _put(casts, found or f"_q_again([{', '.join(texts)}])", scope)
         self.puts[formats] = put
         return None
 
