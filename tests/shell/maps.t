@@ -59,6 +59,11 @@ mistake to_input 'cheat input_mutation' 'which a kernel may only read' \
      s|$relu(from, to|//@ map good = tensor(y, box=[256])\n$relu(from, good, y, n)\n&|"
 mistake unwritten out_of_bounds 'of buffer b' \
     's|//@ map from = tensor(x|//@ buffer float b[n]\n//@ map from = tensor(b|'
+mistake odd_column launch_error \
+    'begins at column 1, 4 bytes into its row, which is not a multiple of 16' \
+    's|: "l"(&to), "r"(first)|: "l"(\&to), "r"(first + 1)|'
+mistake before_row launch_error 'stores a box that begins at column -256, before its row' \
+    's|: "l"(&to), "r"(first)|: "l"(\&to), "r"(first - 256)|'
 mistake whole_units out_of_bounds \
     'at the end of output y: the hardware writes whole units of 16 bytes' \
     's|256 > n \&\& n % 4|256 > n + 256|'

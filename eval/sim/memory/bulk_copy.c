@@ -229,12 +229,29 @@ static Span to_of(const Copy *c)
     return (Span){c->in, c->lane, c->to, c->bytes};
 }
 
+/* An H200 refuses these as illegal instructions (probe of 2026-11-30). */
+static int check_place(Warp *w, const Copy *c, int loads)
+{
+    const TensorBox *b = &c->box;
+    const int64_t at = (int64_t)b->at[0] * (int64_t)(b->row_bytes / b->map.box[0]);
+    if (at % UNIT)
+        return exec_fail(w, c->in, c->lane, OUTCOME_LAUNCH_ERROR,
+                         "copies a box that begins at column %d, %lld bytes into its row, which is "
+                         "not a multiple of %d",
+                         b->at[0], (long long)at, UNIT);
+    if (at < 0 && !loads)
+        return exec_fail(w, c->in, c->lane, OUTCOME_LAUNCH_ERROR,
+                         "stores a box that begins at column %d, before its row; only loads may",
+                         b->at[0]);
+    return 0;
+}
+
 /* Fills in the box of *c, whose size is that of the copy. */
 static int begin_box(Warp *w, Copy *c)
 {
     int loads = c->in->bulk->to.space == SPACE_SHARED;
     uint64_t shared = loads ? c->to : c->from;
-    if (tensor_box_of(w, c->in, c->lane, &c->box)) return -1;
+    if (tensor_box_of(w, c->in, c->lane, &c->box) || check_place(w, c, loads)) return -1;
     c->bytes = c->box.bytes;
     if (shared % BOX_UNIT == 0) return 0;
     return exec_fail(w, c->in, c->lane, OUTCOME_OUT_OF_BOUNDS,
