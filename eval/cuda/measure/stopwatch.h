@@ -31,10 +31,11 @@ typedef struct {
     Random idle;            /* draws the number of empty launches before a timing */
     StopwatchGraph graphs[STOPWATCH_GRAPHS];
     uint64_t graph_uses;
-    /* The last cold sequence: its launches and their bytes, and how long the host took to enqueue them. */
+    /* The last cold sequence: its launches and their bytes, and how long the host took to enqueue them the
+     * last two times. */
     int enqueued;
     size_t enqueued_bytes;
-    double enqueue_us, pass_us; /* pass_us: of one pass of the flush; 0: not known */
+    double enqueue_us[2], pass_us; /* pass_us: of one pass of the flush; 0: not known */
 } Stopwatch;
 
 /* The executor must outlive the stopwatch. */
