@@ -19,7 +19,7 @@ EMBED(generate_helpers, "generate/helpers.cu")
 
 static const char *const help_name[] = {"pack",         "store", "over",     "fold",
                                         "fold_columns", "peak",  "exchange", "moments",
-                                        "order",        "scan",  "gelu"};
+                                        "order",        "scan",  "near"};
 
 const char *writer_size(Writer *w, Size s)
 {

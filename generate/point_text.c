@@ -238,17 +238,26 @@ void writer_ahead(Writer *w, int step, const char *indent)
 }
 
 /* A function that has a text of its own where a half type rounds it. */
-static int put_near(Writer *w, int step, const char *text)
+static int put_near(Writer *w, int step, const char *text, size_t len)
 {
+    static const char *const near[][2] = {
+        {"0.5f * a * (1 + erf(a * 0.70710678118654752440f))", "near_gelu"},
+        {"0.5f * a * (1 + tanh(0.7978845608028653559f * (a + 0.044715f * a * a * a)))",
+         "near_gelu_tanh"},
+        {"a / (1 + exp(-a))", "near_silu"},
+        {"1 / (1 + exp(-a))", "near_sigmoid"},
+    };
     const Node *x = node_of(w, step);
     const int half = x->dtype == DTYPE_F16 || x->dtype == DTYPE_BF16;
-    if (!w->near || !half || strcmp(text, "0.5f * a * (1 + erf(a * 0.70710678118654752440f))") != 0)
-        return 0;
-    writer_help(w, HELP_GELU);
-    buffer_puts(&w->body, "near_gelu(");
-    put_word(w, step, "a", 1);
-    buffer_puts(&w->body, ")");
-    return 1;
+    for (size_t i = 0; i < sizeof near / sizeof *near && w->near && half; i++) {
+        if (strlen(near[i][0]) != len || strncmp(near[i][0], text, len) != 0) continue;
+        writer_help(w, HELP_NEAR);
+        buffer_printf(&w->body, "%s(", near[i][1]);
+        put_word(w, step, "a", 1);
+        buffer_puts(&w->body, ")");
+        return 1;
+    }
+    return 0;
 }
 
 void writer_point(Writer *w, int step)
@@ -257,7 +266,7 @@ void writer_point(Writer *w, int step)
     const Node *x = node_of(w, step);
     const char *text = chosen_text(x, &len), *type = writer_type(w, step);
     int floating = !strcmp(type, "float") || !strcmp(type, "double");
-    if (put_near(w, step, text)) return;
+    if (put_near(w, step, text, len)) return;
     w->ahead = is_ahead(w, step, text, text + len);
     if (floating && !w->k->nodes->plain && is_added(w, step))
         put_rounded(w, step, text, text + len);

@@ -788,6 +788,13 @@ template <typename O> union HalfPair {
     }
 };
 
+// Where a thread has results: its two rows, the tile's first column and the last that is there, and the rows of
+// its warp that are there.
+struct HalfSpot {
+    long long batch, row, below, column;
+    int end, rows;
+};
+
 template <typename O> union HalfPiece {
     O v[8];
     uint4 bits;
@@ -924,59 +931,88 @@ __device__ __forceinline__ void half_each(const float (&d)[N / 2], const HalfPla
     __syncwarp();
 }
 
+// The results of 64 columns at most, 16 by 16, from the first one on: 16 rows of a warp. Columns beyond `end`
+// and rows beyond the last one are taken for these, but where all are inside.
+template <int N, bool PAIR, bool WHOLE, int GROUPS, typename O, typename V>
+__device__ __forceinline__ void half_values(const float (&d)[N / 2], int first, const HalfSpot &s,
+                                            V value, HalfPair<O> (&v)[4 * GROUPS])
+{
+#pragma unroll
+    for (int h = 0; h < 4 * GROUPS; h++) {
+        const int i = first / 8 + h / 2, k = 4 * i + h % 2 * 2, l = PAIR ? k + N / 4 : k;
+#pragma unroll
+        for (int j = 0; j < 2; j++) {
+            const int x = 8 * i + threadIdx.x % 4 * 2 + j;
+            v[h].v[j] = value(s.batch, WHOLE || !(h % 2) ? s.row + h % 2 * 8 : s.below,
+                              s.column + (WHOLE || x < s.end ? x : s.end), d[k + j], d[l + j]);
+        }
+    }
+}
+
 // Results of a half type, which `value` makes of sums: each row's 64 lie in shared memory, in 128 bytes of
-// the warp's own, before they are stored in one piece. Sums beyond the result are taken for its last row's or
-// column's.
-template <int N, bool PAIR, typename O, typename V>
+// the warp's own, before they are stored in one piece.
+template <int N, bool PAIR, bool WHOLE, int FIRST, typename O, typename V>
+__device__ __forceinline__ void half_piece(const float (&d)[N / 2], unsigned own, const HalfSpot &s,
+                                           const HalfWork &w, O *to, V value)
+{
+    constexpr int LEFT = (PAIR ? N / 2 : N) - FIRST, GROUPS = LEFT < 64 ? LEFT / 16 : 4;
+    const int lane = threadIdx.x % 32, r = lane % 16, x = lane % 8;
+    HalfPair<O> v[4 * GROUPS];
+    half_values<N, PAIR, WHOLE, GROUPS>(d, FIRST, s, value, v);
+#pragma unroll
+    for (int j = 0; j < 4 * GROUPS; j += 4)
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                         own + r * 128 + (((j / 2 + lane / 16) ^ (r & 7)) << 4)),
+                     "r"(v[j].bits), "r"(v[j + 1].bits), "r"(v[j + 2].bits), "r"(v[j + 3].bits)
+                     : "memory");
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < 16; j += 4) {
+        const int y = lane / 8 + j, first = FIRST + x * 8;
+        HalfPiece<O> piece;
+        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(piece.bits.x), "=r"(piece.bits.y), "=r"(piece.bits.z),
+                       "=r"(piece.bits.w)
+                     : "r"(own + y * 128 + ((x ^ (y & 7)) << 4))
+                     : "memory");
+        O *at = to + j * w.columns + FIRST;
+        if (x >= 2 * GROUPS || (!WHOLE && y >= s.rows)) continue;
+        if (WHOLE) {
+            *(uint4 *)at = piece.bits;
+        } else {
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+                if (first + i <= s.end) at[i] = piece.v[i];
+        }
+    }
+    __syncwarp();
+    if constexpr (LEFT > 64) half_piece<N, PAIR, WHOLE, FIRST + 64>(d, own, s, w, to, value);
+}
+
+// All results of a tile. even: the result and what `value` reads by pairs begin at multiples of 16 bytes.
+// `sure` tells the compiler what follows then.
+template <int N, bool PAIR, typename O, typename V, typename S>
 __device__ __forceinline__ void half_results(const float (&d)[N / 2], unsigned own,
-                                             const HalfPlace &p, const HalfWork &w, O *out, V value)
+                                             const HalfPlace &p, const HalfWork &w, O *out,
+                                             bool even, S sure, V value)
 {
     constexpr int COLUMNS = PAIR ? N / 2 : N;
-    const int lane = threadIdx.x % 32, r = lane % 16, x = lane % 8;
+    const int lane = threadIdx.x % 32;
     const long long top = p.row + threadIdx.x / 32 * 16, left = w.columns - p.column,
                     down = top + lane / 4, last = w.rows - 1;
-    const long long row[2] = {down < last ? down : last, down + 8 < last ? down + 8 : last};
-    const int end = left < COLUMNS ? (int)left - 1 : COLUMNS - 1;
-    O *to = out + p.batch * w.rows * w.columns + p.column;
-#pragma unroll
-    for (int c = 0; c < COLUMNS / 64; c++) {
-        HalfPair<O> v[16];
-#pragma unroll
-        for (int h = 0; h < 16; h++) {
-            const int i = 8 * c + h / 2, k = 4 * i + h % 2 * 2, l = PAIR ? k + N / 4 : k;
-            const int first = 8 * i + lane % 4 * 2, second = first + 1;
-            v[h].v[0] =
-                value(p.batch, row[h % 2], p.column + (first < end ? first : end), d[k], d[l]);
-            v[h].v[1] = value(p.batch, row[h % 2], p.column + (second < end ? second : end),
-                              d[k + 1], d[l + 1]);
-        }
-#pragma unroll
-        for (int j = 0; j < 16; j += 4)
-            asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                             own + r * 128 + (((j / 2 + lane / 16) ^ (r & 7)) << 4)),
-                         "r"(v[j].bits), "r"(v[j + 1].bits), "r"(v[j + 2].bits), "r"(v[j + 3].bits)
-                         : "memory");
-        __syncwarp();
-#pragma unroll
-        for (int y = lane / 8; y < 16; y += 4) {
-            HalfPiece<O> v;
-            asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                         : "=r"(v.bits.x), "=r"(v.bits.y), "=r"(v.bits.z), "=r"(v.bits.w)
-                         : "r"(own + y * 128 + ((x ^ (y & 7)) << 4))
-                         : "memory");
-            const int first = c * 64 + x * 8;
-            O *at = to + (top + y) * w.columns + first;
-            if (top + y > last) continue;
-            if (w.columns % 8 == 0) {
-                if (first <= end) *(uint4 *)at = v.bits;
-            } else {
-#pragma unroll
-                for (int i = 0; i < 8; i++)
-                    if (first + i <= end) at[i] = v.v[i];
-            }
-        }
-        __syncwarp();
+    O *to = out + (p.batch * w.rows + top + lane / 8) * w.columns + p.column + lane % 8 * 8;
+    if (even && w.columns % 8 == 0 && left >= COLUMNS && p.row + HALF_ROWS <= w.rows) {
+        sure();
+        half_piece<N, PAIR, true, 0>(d, own, {p.batch, down, down + 8, p.column, 0, 0}, w, to,
+                                     value);
+        return;
     }
+    const int end = left < COLUMNS ? (int)left - 1 : COLUMNS - 1,
+              rows = w.rows - top < 16 ? (int)(w.rows - top) : 16;
+    half_piece<N, PAIR, false, 0>(d, own,
+                                  {p.batch, down < last ? down : last,
+                                   down + 8 < last ? down + 8 : last, p.column, end, rows},
+                                  w, to, value);
 }
 
 // Barriers in shared memory, of so many threads: a stage is full, or free again.
@@ -1098,7 +1134,9 @@ __device__ __forceinline__ void half_make(const HalfWork &w, const HalfRoom &roo
 #pragma unroll
         for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
         if (steps && lead) half_arrive(room.empty + 8 * last);
-        for (int i = 0; i < N / 2 && !steps; i++) d[i] = 0;
+        if (!steps)
+#pragma unroll
+            for (int i = 0; i < N / 2; i++) asm volatile("mov.f32 %0, 0f00000000;" : "=f"(d[i]));
         each(d, p);
     }
 }

@@ -76,7 +76,7 @@ typedef enum {
     HELP_MOMENTS,
     HELP_ORDER,
     HELP_SCAN,
-    HELP_GELU,
+    HELP_NEAR,
 } Help;
 void writer_help(Writer *w, int which); /* puts a function of helpers.cu into the source, once */
 const char *writer_type(const Writer *w, int step);
