@@ -896,20 +896,21 @@ struct HalfWork {
     long long least, most;
 };
 
-// The n-th one. Neighbours share factors in L2.
+// The n-th one. Neighbours share factors in L2. A result of 2^31 tiles fits no memory.
 template <int COLUMNS>
 __device__ __forceinline__ HalfPlace half_place(const HalfWork &w, long long n)
 {
-    const long long RASTER = 8, across = (w.columns + COLUMNS - 1) / COLUMNS,
-                    down = (w.rows + HALF_ROWS - 1) / HALF_ROWS;
-    const long long tile = n % (across * down), rest = n / (across * down);
-    const long long above = tile / (RASTER * across) * RASTER,
-                    high = down - above < RASTER ? down - above : RASTER,
-                    inside = tile - above * across;
-    const long long steps = (w.depth + HALF_TERMS - 1) / HALF_TERMS,
-                    each = (steps + w.parts - 1) / w.parts, first = rest % w.parts * each;
-    const long long end = first + each < steps ? first + each : steps;
-    const long long top = (above + inside % high) * HALF_ROWS, left = inside / high * COLUMNS;
+    const int RASTER = 8, across = (int)((w.columns + COLUMNS - 1) / COLUMNS),
+              down = (int)((w.rows + HALF_ROWS - 1) / HALF_ROWS);
+    const int tile = (int)n % (across * down), rest = (int)n / (across * down);
+    const int above = tile / (RASTER * across) * RASTER,
+              high = down - above < RASTER ? down - above : RASTER,
+              inside = tile - above * across;
+    const int steps = (int)((w.depth + HALF_TERMS - 1) / HALF_TERMS),
+              each = (steps + w.parts - 1) / w.parts, first = rest % w.parts * each;
+    const int end = first + each < steps ? first + each : steps;
+    const long long top = (long long)(above + inside % high) * HALF_ROWS,
+                    left = (long long)(inside / high) * COLUMNS;
     const bool needed =
         left + COLUMNS - 1 - top >= w.least && left - (top + HALF_ROWS - 1) <= w.most;
     return {rest / w.parts, rest % w.parts, top,
