@@ -249,7 +249,7 @@ static void rank(Ranking *r, GeneVector *v)
     v->gene[v->n] = p->gene;
     v->n++;
     for (int i = 0; i < row->n; i++) {
-        if (row->value[i] < p->least || row->value[i] > p->most) continue;
+        if (!genes_allow(p, row->value[i])) continue;
         v->value[v->n - 1] = row->value[i];
         genes_give(&r->trial, r->out->of, p->gene, row->value[i]);
         rank(r, v);

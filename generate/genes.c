@@ -28,7 +28,7 @@ static const GeneRow rows[GENES] = {
     [GENE_BLOCK] = {"block", 5, {64, 128, 256, 512, 1024}, 0, NULL, "threads of a block"},
     [GENE_ITEMS] = {"items", 4, {1, 2, 4, 8}, 1, NULL, "vectors of a thread, one after another"},
     [GENE_ROUTE] = {"route", 3, {ROUTE_LIBRARY, ROUTE_TENSOR, ROUTE_ROWS}, 0, route_words, "of a product"},
-    [GENE_TILE] = {"tile", 3, {64, 128, 256}, 0, NULL, "columns of a product's tile"},
+    [GENE_TILE] = {"tile", 8, {64, 80, 96, 112, 128, 160, 192, 256}, 0, NULL, "columns of a product's tile"},
     [GENE_STAGES] = {"stages", 7, {1, 2, 3, 4, 5, 6, 8}, 0, NULL, "tiles of factors that are fetched ahead"},
     [GENE_FUSE] = {"fuse", 2, {0, 1}, 0, yes_words, "attention is one kernel"},
     [GENE_GROUPS] = {"groups", 2, {1, 2}, 0, NULL, "tiles of queries of a block"},
@@ -149,12 +149,16 @@ int genes_read(Genes *g, const char *text, size_t len, Error *err)
 
 /* ---- choices ---- */
 
+int genes_allow(const GenePoint *p, int value)
+{
+    return value >= p->least && value <= p->most && (!p->step || value % p->step == 0);
+}
+
 static int given(Genes *g, const char *of, const GenePoint *choice)
 {
     for (int i = 0; i < g->n_given; i++) {
         GenePoint *p = &g->given[i];
-        if (!same(p, of, choice->gene) || p->value < choice->least || p->value > choice->most)
-            continue;
+        if (!same(p, of, choice->gene) || !genes_allow(choice, p->value)) continue;
         p->used = 1;
         return p->value;
     }

@@ -54,6 +54,7 @@ typedef struct {
     Gene gene;
     int value, by_default;
     int least, most; /* values of the table that are allowed here */
+    int step;        /* above 0: and these are its multiples */
     int used;        /* of a given one: the generator has asked for it */
 } GenePoint;
 
@@ -77,7 +78,8 @@ const GeneRow *gene_row(Gene g);
 int genes_read(Genes *g, const char *text, size_t len, Error *err);
 /* Gives a gene of `of` a value in place of one that is there. */
 void genes_give(Genes *g, const char *of, Gene gene, int value);
-/* A value between least and most; by_default is one of them. */
+/* A value between least and most, a multiple of step; by_default is one of them. */
+int genes_allow(const GenePoint *p, int value);
 int genes_choose(Genes *g, const char *of, const GenePoint *choice);
 /* A given gene that nothing has asked for, or whose value is not allowed there; NULL: there is none. */
 const GenePoint *genes_unused(const Genes *g);

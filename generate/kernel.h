@@ -96,6 +96,8 @@ typedef struct {
         int number;
     } * seen;
     unsigned helpers; /* bits of what the source has already */
+    unsigned
+        instructions; /* and of products of half types: one for each type and number of columns */
     struct Estimate *estimate;
     struct {
         int n;

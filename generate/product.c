@@ -29,7 +29,7 @@ static const double half_library_rate = 6.9e14,
                                           {{4.1e14, 4.1e14}, {6.5e14, 6.5e14}, {7.5e14, 7.4e14}}},
                     half_tile = 3e-6, half_follows = 2.5e-6, passes_rate = 3.3e12,
                     half_launches = 7e-6, half_parts = 6e-6, half_enough = 1;
-enum { HALF_TILES = 3, HALF_STAGES = 8, SHARED_FOR_STAGES = 196608 };
+enum { SHARED_FOR_STAGES = 196608 };
 
 typedef struct {
     Product at[SIZE_BINDINGS];
@@ -195,9 +195,21 @@ static double float_copy(const Nodes *n, MatrixProduct *m)
 
 /* ---- half types ---- */
 
-static int half_columns(int tile)
+/* Columns of a tile are multiples: of 64 where they lie across, else of the 16 that a warp makes of each
+ * product. */
+static int half_step(const MatrixProduct *m, int joined)
 {
-    return 64 << tile;
+    if (!size_is(m->side[PRODUCT_B].step[PRODUCT_DEPTH], 1)) return joined > 1 ? 128 : 64;
+    return joined > 1 ? 32 : 16;
+}
+
+/* Of tiles between those that were measured. */
+static double half_rate_of(const MatrixProduct *m, int columns)
+{
+    const int along = size_is(m->side[PRODUCT_B].step[PRODUCT_DEPTH], 1), at = columns > 128;
+    const double(*rate)[2] = half_rate[m->copy == COPY_TENSOR];
+    const double least = 64 << at, part = (columns - least) / least;
+    return rate[at][along] + (rate[at + 1][along] - rate[at][along]) * part;
 }
 
 /* Its factors may be copied by tensor maps at the timed sizes. */
@@ -212,17 +224,15 @@ static int may_map(const MatrixProduct *m)
     return rest % 8 == 0;
 }
 
-/* Seconds of a kernel with so many products at once, or with one that nothing follows: 0. tile: by number. */
+/* Seconds of a kernel with so many products at once, or with one that nothing follows: 0. */
 static double half_time(const MatrixProduct *m, int joined, int tile, int parts)
 {
     const double rows = (double)m->count[PRODUCT_ROWS].at[0],
                  columns = (double)m->count[PRODUCT_COLUMNS].at[0] * (joined ? joined : 1),
                  depth = (double)m->count[PRODUCT_DEPTH].at[0],
-                 batch = (double)m->count[PRODUCT_BATCH].at[0], wide = half_columns(tile);
-    const int along = size_is(m->side[PRODUCT_B].step[PRODUCT_DEPTH], 1);
+                 batch = (double)m->count[PRODUCT_BATCH].at[0], wide = tile;
     double tiles = ceil(rows / SIDE) * ceil(columns / wide) * batch * parts,
-           one = 2 * SIDE * wide * ceil(depth / parts / 64) * 64 /
-                 (half_rate[m->copy == COPY_TENSOR][tile][along] / SMS),
+           one = 2 * SIDE * wide * ceil(depth / parts / 64) * 64 / (half_rate_of(m, tile) / SMS),
            after = half_tile + (joined ? half_follows * wide / 256 : 0),
            sums = ceil(tiles / SMS) * (one + after),
            bytes = 2 * batch * ((rows + columns) * depth + rows * columns),
@@ -244,25 +254,40 @@ static double half_library_time(const MatrixProduct *m, int joined)
     return (joined ? joined : 1) * call + pass;
 }
 
+/* The most that the gene has. */
 static int most_stages(int columns)
 {
-    const int stages = SHARED_FOR_STAGES / (2 * (SIDE + columns) * 64);
-    return stages < HALF_STAGES ? stages : HALF_STAGES;
+    const GeneRow *row = gene_row(GENE_STAGES);
+    int i = row->n - 1;
+    while (i && row->value[i] > SHARED_FOR_STAGES / (2 * (SIDE + columns) * 64)) i--;
+    return row->value[i];
+}
+
+static GenePoint half_tiles(const MatrixProduct *m, int joined)
+{
+    return (GenePoint){.gene = GENE_TILE,
+                       .by_default = m->tile,
+                       .least = joined > 1 ? 128 : 64,
+                       .most = 256,
+                       .step = half_step(m, joined)};
 }
 
 /* The fastest tiles. Returns their seconds. */
 static double half_choose(MatrixProduct *m, int joined)
 {
     static const int parts[] = {1, 2, 4, 8, 16, 32, 64};
+    const GeneRow *row = gene_row(GENE_TILE);
+    const GenePoint tiles = half_tiles(m, joined);
     double best = HUGE_VAL;
     m->copy = may_map(m) ? COPY_TENSOR : COPY_ASYNC;
-    for (int t = HALF_TILES - 1; t >= (joined > 1); t--)
-        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    for (int t = row->n - 1; t >= 0; t--)
+        for (size_t i = 0; i < sizeof parts / sizeof *parts && genes_allow(&tiles, row->value[t]);
+             i++) {
             if (parts[i] > 1 && m->count[PRODUCT_DEPTH].at[0] < 512 * parts[i]) continue;
-            double us = half_time(m, joined, t, parts[i]);
+            double us = half_time(m, joined, row->value[t], parts[i]);
             if (us >= best) continue;
             best = us;
-            m->tile = half_columns(t), m->parts = parts[i];
+            m->tile = row->value[t], m->parts = parts[i];
         }
     m->stages = most_stages(m->tile);
     return best;
@@ -271,11 +296,9 @@ static double half_choose(MatrixProduct *m, int joined)
 double product_us(const Nodes *n, const ProductJoin *j)
 {
     const MatrixProduct *m = &j->m[0];
-    int tile = 0;
     if (m->convolution) return convolve_us(n, m);
     if (m->dtype == DTYPE_F32) return 1e6 * (m->route == ROUTE_ROWS ? rows_time(m) : own_time(m));
-    while (half_columns(tile) < m->tile) tile++;
-    return 1e6 * half_time(m, j->n, tile, m->parts);
+    return 1e6 * half_time(m, j->n, m->tile, m->parts);
 }
 
 int product_launches(const ProductJoin *j)
@@ -360,11 +383,8 @@ static int half_route(MatrixProduct *m, int joined)
 
 static void choose_tiles(const Nodes *n, const char *key, MatrixProduct *m, int joined)
 {
-    m->tile = genes_choose(n->genes, key,
-                           &(GenePoint){.gene = GENE_TILE,
-                                        .by_default = m->tile,
-                                        .least = half_columns(joined > 1),
-                                        .most = half_columns(HALF_TILES - 1)});
+    const GenePoint tiles = half_tiles(m, joined);
+    m->tile = genes_choose(n->genes, key, &tiles);
     const int most = most_stages(m->tile);
     m->stages = genes_choose(
         n->genes, key,

@@ -904,8 +904,7 @@ __device__ __forceinline__ HalfPlace half_place(const HalfWork &w, long long n)
               down = (int)((w.rows + HALF_ROWS - 1) / HALF_ROWS);
     const int tile = (int)n % (across * down), rest = (int)n / (across * down);
     const int above = tile / (RASTER * across) * RASTER,
-              high = down - above < RASTER ? down - above : RASTER,
-              inside = tile - above * across;
+              high = down - above < RASTER ? down - above : RASTER, inside = tile - above * across;
     const int steps = (int)((w.depth + HALF_TERMS - 1) / HALF_TERMS),
               each = (steps + w.parts - 1) / w.parts, first = rest % w.parts * each;
     const int end = first + each < steps ? first + each : steps;

@@ -4,7 +4,7 @@
 
 #include "generate/product.h"
 
-/* Bits of KernelText.helpers. A half type's instruction has one for each number of columns. */
+/* Bits of KernelText.helpers. */
 enum {
     HELP_SMALL = 12,
     HELP_CONVOLVE,
@@ -16,8 +16,7 @@ enum {
     HELP_DIRECT,
     HELP_HALVES,
     HELP_HALF,
-    HELP_HALF_MAPS,
-    HELP_MULTIPLY
+    HELP_HALF_MAPS
 };
 /* Of KernelText.shared. */
 enum {
