@@ -95,9 +95,8 @@ typedef struct {
         char *text;
         int number;
     } * seen;
-    unsigned helpers; /* bits of what the source has already */
-    unsigned
-        instructions; /* and of products of half types: one for each type and number of columns */
+    unsigned helpers;  /* bits of what the source has already */
+    unsigned multiply; /* and of the instructions of half types, by type and columns */
     struct Estimate *estimate;
     struct {
         int n;

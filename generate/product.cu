@@ -788,8 +788,8 @@ template <typename O> union HalfPair {
     }
 };
 
-// Where a thread has results: its two rows, the tile's first column and the last that is there, and the rows of
-// its warp that are there.
+// Where a thread has results: its two rows, the tile's first column and the last that is there, and the rows
+// of its warp that are there.
 struct HalfSpot {
     long long batch, row, below, column;
     int end, rows;

@@ -566,8 +566,8 @@ void product_put_multiply(Buffer *to, const char *type, int n)
 static void put_multiply(ProductWriter *w)
 {
     const int bf16 = w->m->dtype == DTYPE_BF16, bit = w->m->tile / 16 - 1 + 16 * bf16;
-    if (w->t->instructions >> bit & 1) return;
-    w->t->instructions |= 1u << bit;
+    if (w->t->multiply >> bit & 1) return;
+    w->t->multiply |= 1u << bit;
     product_put_multiply(w->t->source, bf16 ? "bf16" : "f16", w->m->tile);
 }
 

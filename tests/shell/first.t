@@ -36,6 +36,7 @@ while read -r t schedule; do
   ok $? "$t with $schedule: $(sed -n 's/^ *score *//p' out)"
 done <<'END'
 swiglu_bf16 //@ schedule g route=tensor tile=128 split=2
+swiglu_bf16 //@ schedule g route=tensor tile=160
 bmm_bias_f16 //@ schedule h route=tensor stages=3
 bmm_bias_f16 //@ schedule h route=tensor stages=3 copy=async
 up_gelu //@ schedule h route=tensor

@@ -512,6 +512,23 @@ static void test_half_products_are_kernels_with_what_follows(void **state)
     expect(source_of(&s, alone, (const int[]){1, 1, 2}), "//@ op", "//@ launch");
 }
 
+/* Tiles have as many columns as make few rounds of the multiprocessors: 112 tiles of 80 columns of two
+ * products, for 72 of 128. A whole tile is made apart, and a function that a half type rounds has a short
+ * form. */
+static void test_tiles_fill_a_round(void **state)
+{
+    static const char *const lines[] = {"a = aten.linear(x, g)", "b = aten.linear(x, u)",
+                                        "s = aten.silu(a)", "y = aten.mul(b, s)"};
+    Small s = {.axes = {{"n", NULL, 1000}, {"cols", NULL, 1112}, {"k", NULL, 2056}},
+               .inputs = {tensor("x", DTYPE_BF16, "n", "k"), tensor("g", DTYPE_BF16, "cols", "k"),
+                          tensor("u", DTYPE_BF16, "cols", "k")}};
+    char *source = source_of(&s, lines, (const int[]){4, 3, 3});
+    (void)state;
+    expect(source, "half_results<160, 1>(d, own, place, work, y, even, sure, value)", "//@ op");
+    source = source_of(&s, lines, (const int[]){4, 3, 3});
+    expect(source, "near_silu(t", "exp(");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -540,6 +557,7 @@ int main(void)
         cmocka_unit_test(test_a_row_of_two_axes_is_guarded),
         cmocka_unit_test(test_a_kernel_of_too_many_steps_reads_what_another_stores),
         cmocka_unit_test(test_half_products_are_kernels_with_what_follows),
+        cmocka_unit_test(test_tiles_fill_a_round),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
