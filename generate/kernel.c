@@ -176,6 +176,26 @@ void kernel_merge(Kernel *k)
     }
 }
 
+/* ---- what is read beside a result ---- */
+
+KernelPairs kernel_reads_pairs(const Kernel *k, int step)
+{
+    const Step *s = &k->step[step];
+    const Index *at = &s->at, *own = &k->root[0].at;
+    const Node *x = &k->nodes->node[s->node];
+    int all = 1;
+    if (!x->stored || s->arg[0] >= 0 || s->node == k->root[0].node || s->inside ||
+        !(x->dtype == DTYPE_F16 || x->dtype == DTYPE_BF16) || *at->text || *own->text ||
+        !size_is(at->plus, 0) || !size_is(own->plus, 0))
+        return PAIRS_NONE;
+    for (int i = 0; i < k->axes.n; i++) {
+        if (size_is(k->axes.size[i], 1) || size_same(at->by[i], own->by[i])) continue;
+        if (!(k->rows >> i & 1) || !size_is(at->by[i], 0)) return PAIRS_NONE;
+        all = 0;
+    }
+    return all ? PAIRS_OF_ALL : PAIRS_OF_COLUMNS;
+}
+
 /* ---- kernels whose texts differ in the names of parameters alone ---- */
 
 enum { MOST_PARAMETERS = 64 };

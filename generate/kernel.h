@@ -123,6 +123,10 @@ int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer 
 /* Parameters, with their types or by name, and what the plan passes. wide: sizes of 64 bits. */
 void kernel_put_parameters(const Kernel *k, int types, int wide, Buffer *out);
 int kernel_put_arguments(const Kernel *k, Buffer *out, Error *err);
+/* Does a step read two neighbours of a half type in one piece where the result's two columns are one piece?
+ * Its tensor is as large as the result, or has the columns for some of the rows. `rows` are known. */
+typedef enum { PAIRS_NONE, PAIRS_OF_COLUMNS, PAIRS_OF_ALL } KernelPairs;
+KernelPairs kernel_reads_pairs(const Kernel *k, int step);
 int kernel_is_wide(const Kernel *k); /* a tensor has 2^30 elements or more */
 
 #endif

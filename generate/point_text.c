@@ -241,7 +241,7 @@ void writer_ahead(Writer *w, int step, const char *indent)
 static int put_near(Writer *w, int step, const char *text, size_t len)
 {
     static const char *const near[][2] = {
-        {"0.5f * a * (1 + erf(a * 0.70710678118654752440f))", "near_gelu"},
+        {"0.5f * a * (1 + erf(a * 0.70710678118654752440f))", "near_gelu<%d>"},
         {"0.5f * a * (1 + tanh(0.7978845608028653559f * (a + 0.044715f * a * a * a)))",
          "near_gelu_tanh"},
         {"a / (1 + exp(-a))", "near_silu"},
@@ -252,7 +252,8 @@ static int put_near(Writer *w, int step, const char *text, size_t len)
     for (size_t i = 0; i < sizeof near / sizeof *near && w->near && half; i++) {
         if (strlen(near[i][0]) != len || strncmp(near[i][0], text, len) != 0) continue;
         writer_help(w, HELP_NEAR);
-        buffer_printf(&w->body, "%s(", near[i][1]);
+        buffer_printf(&w->body, near[i][1], x->dtype == DTYPE_F16);
+        buffer_puts(&w->body, "(");
         put_word(w, step, "a", 1);
         buffer_puts(&w->body, ")");
         return 1;

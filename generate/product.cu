@@ -795,6 +795,27 @@ struct HalfSpot {
     int end, rows;
 };
 
+// Which of two neighbours a value is of, or -1: one by itself.
+template <int J> struct HalfOf {
+};
+
+template <int J> __device__ __forceinline__ float half_of(const __half *, unsigned both)
+{
+    return (float)__ushort_as_half((unsigned short)(both >> 16 * J));
+}
+
+template <int J> __device__ __forceinline__ float half_of(const __nv_bfloat16 *, unsigned both)
+{
+    return __uint_as_float(J ? both & 0xffff0000u : both << 16);
+}
+
+// An element where a value is made of sums. The two of neighbours are one word.
+template <int J, typename O>
+__device__ __forceinline__ float half_read(HalfOf<J>, const O *p, long long i)
+{
+    return J < 0 ? (float)p[i] : half_of<J & 1>(p, *(const unsigned *)(p + i - J));
+}
+
 template <typename O> union HalfPiece {
     O v[8];
     uint4 bits;
@@ -940,12 +961,12 @@ __device__ __forceinline__ void half_values(const float (&d)[N / 2], int first, 
 #pragma unroll
     for (int h = 0; h < 4 * GROUPS; h++) {
         const int i = first / 8 + h / 2, k = 4 * i + h % 2 * 2, l = PAIR ? k + N / 4 : k;
-#pragma unroll
-        for (int j = 0; j < 2; j++) {
-            const int x = 8 * i + threadIdx.x % 4 * 2 + j;
-            v[h].v[j] = value(s.batch, WHOLE || !(h % 2) ? s.row + h % 2 * 8 : s.below,
-                              s.column + (WHOLE || x < s.end ? x : s.end), d[k + j], d[l + j]);
-        }
+        const int x = 8 * i + threadIdx.x % 4 * 2;
+        const long long row = WHOLE || !(h % 2) ? s.row + h % 2 * 8 : s.below;
+        v[h].v[0] = value(HalfOf < WHOLE ? 0 : -1 > (), s.batch, row,
+                          s.column + (WHOLE || x < s.end ? x : s.end), d[k], d[l]);
+        v[h].v[1] = value(HalfOf < WHOLE ? 1 : -1 > (), s.batch, row,
+                          s.column + (WHOLE || x + 1 < s.end ? x + 1 : s.end), d[k + 1], d[l + 1]);
     }
 }
 
@@ -989,12 +1010,11 @@ __device__ __forceinline__ void half_piece(const float (&d)[N / 2], unsigned own
     if constexpr (LEFT > 64) half_piece<N, PAIR, WHOLE, FIRST + 64>(d, own, s, w, to, value);
 }
 
-// All results of a tile. even: the result and what `value` reads by pairs begin at multiples of 16 bytes.
-// `sure` tells the compiler what follows then.
-template <int N, bool PAIR, typename O, typename V, typename S>
+// All results of a tile. even: the result and what `value` reads begin at multiples of 16 bytes.
+template <int N, bool PAIR, typename O, typename V>
 __device__ __forceinline__ void half_results(const float (&d)[N / 2], unsigned own,
                                              const HalfPlace &p, const HalfWork &w, O *out,
-                                             bool even, S sure, V value)
+                                             bool even, V value)
 {
     constexpr int COLUMNS = PAIR ? N / 2 : N;
     const int lane = threadIdx.x % 32;
@@ -1002,7 +1022,6 @@ __device__ __forceinline__ void half_results(const float (&d)[N / 2], unsigned o
                     down = top + lane / 4, last = w.rows - 1;
     O *to = out + (p.batch * w.rows + top + lane / 8) * w.columns + p.column + lane % 8 * 8;
     if (even && w.columns % 8 == 0 && left >= COLUMNS && p.row + HALF_ROWS <= w.rows) {
-        sure();
         half_piece<N, PAIR, true, 0>(d, own, {p.batch, down, down + 8, p.column, 0, 0}, w, to,
                                      value);
         return;
@@ -1216,11 +1235,28 @@ __device__ __forceinline__ void half_boxes(unsigned to, const CUtensorMap &map, 
     }
 }
 
+// Brings a part of a tile of another factor of the results into L2, while step k is copied: all of it in all
+// steps.
+template <int COLUMNS, typename O>
+__device__ __forceinline__ void half_ahead(const O *from, const HalfWork &w, const HalfPlace &p,
+                                           long long k)
+{
+    const int steps = (int)(p.end - p.first), at = (int)(k - p.first);
+    const long long left = w.rows - p.row;
+    const int rows = left < HALF_ROWS ? (int)left : HALF_ROWS;
+    if (w.columns % 8 || ((size_t)from & 15) || p.column + COLUMNS > w.columns) return;
+    for (int r = rows * at / steps; r < rows * (at + 1) / steps; r++)
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
+                         from + (p.batch * w.rows + p.row + r) * w.columns + p.column),
+                     "r"(2 * COLUMNS)
+                     : "memory");
+}
+
 // All tiles of a block, by one thread.
-template <bool AK, bool BK, bool AEACH, bool BEACH, int N, bool PAIR, int STAGES>
+template <bool AK, bool BK, bool AEACH, bool BEACH, int N, bool PAIR, int STAGES, typename F>
 __device__ __forceinline__ void half_bring_boxes(const CUtensorMap &a, const CUtensorMap &b,
                                                  const CUtensorMap &c, const HalfWork &w,
-                                                 const HalfRoom &room)
+                                                 const HalfRoom &room, F ahead)
 {
     constexpr int COLUMNS = PAIR ? N / 2 : N, LEFT = HALF_ROWS * HALF_LINE,
                   STAGE = LEFT + N * HALF_LINE;
@@ -1229,6 +1265,7 @@ __device__ __forceinline__ void half_bring_boxes(const CUtensorMap &a, const CUt
         const HalfPlace p = half_place<COLUMNS>(w, item);
 #pragma unroll 1
         for (long long k = p.first; k < p.end; k++) {
+            ahead(p, k);
             const unsigned at = room.base + s.at * STAGE, full = room.full + 8 * s.at;
             half_wait(room.empty + 8 * s.at, s.phase);
             asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full),

@@ -58,6 +58,21 @@ static void put_factor(ProductWriter *w, const char *name, ProductOperand x, Pro
                   product_size(w, t->step[product_is_along(w->m, x) ? lines : PRODUCT_DEPTH]));
 }
 
+static int is_half_product(const MatrixProduct *m)
+{
+    return m->dtype != DTYPE_F32 && !m->convolution;
+}
+
+/* The addend's two neighbouring columns are one piece where the result's are. */
+static int has_pairs(const MatrixProduct *m)
+{
+    const ProductTensor *d = &m->side[PRODUCT_D];
+    const Size columns = m->count[PRODUCT_COLUMNS];
+    return is_half_product(m) && size_is(d->offset, 0) && size_is(d->step[PRODUCT_COLUMNS], 1) &&
+           (size_is(d->step[PRODUCT_ROWS], 0) || size_divides(columns, d->step[PRODUCT_ROWS])) &&
+           (size_is(d->step[PRODUCT_BATCH], 0) || size_divides(columns, d->step[PRODUCT_BATCH]));
+}
+
 /* A sum with its addend. */
 static void put_sum(ProductWriter *w, const MatrixProduct *m, const char *suffix)
 {
@@ -70,9 +85,10 @@ static void put_sum(ProductWriter *w, const MatrixProduct *m, const char *suffix
     if (d->node >= 0) {
         buffer_puts(&w->body, " + ");
         if (m->beta != 1) buffer_printf(&w->body, "(float)%.17g * ", m->beta);
-        buffer_printf(&w->body, "(float)%s[0", kernel_tensor(w->k, d->node, 0));
+        buffer_printf(&w->body, has_pairs(m) ? "half_read(of, %s, 0" : "(float)%s[0",
+                      kernel_tensor(w->k, d->node, 0));
         product_put_place(w, d, index);
-        buffer_puts(&w->body, "]");
+        buffer_puts(&w->body, has_pairs(m) ? ")" : "]");
     }
     buffer_puts(&w->body, ";\n");
 }
@@ -107,10 +123,11 @@ void product_put_value(ProductWriter *w, const char *rows)
     KernelElement e = {.n_given = j->n,
                        .width = w->m->count[PRODUCT_COLUMNS],
                        .rows = w->m->count[PRODUCT_ROWS],
-                       .near = w->m->dtype != DTYPE_F32};
+                       .near = is_half_product(w->m)};
     buffer_printf(&w->body,
-                  "    const auto value = [&](long long batch, long long row, long long column, "
+                  "    const auto value = [&](%slong long batch, long long row, long long column, "
                   "float total%s) {\n        const long long line = batch * %s + row;\n",
+                  e.near ? "auto of, " : "",
                   j->n > 1                   ? ", float total_2"
                   : w->m->dtype != DTYPE_F32 ? ", float = 0"
                                              : "",
@@ -452,8 +469,9 @@ static void put_finish(ProductWriter *w)
             w->m->parts, w->m->parts);
     buffer_printf(&w->body,
                   "    const long long line = at / %s;\n"
-                  "    %s[at] = value(line / %s, line %% %s, at - line * %s, first%s);\n",
-                  n.columns, w->out, n.rows, n.rows, n.columns, pair ? ", second" : "");
+                  "    %s[at] = value(%sline / %s, line %% %s, at - line * %s, first%s);\n",
+                  n.columns, w->out, is_half_product(w->m) ? "HalfOf<-1>(), " : "", n.rows, n.rows,
+                  n.columns, pair ? ", second" : "");
 }
 
 /* How a kernel is written. more: its own parameters, behind those of its graph. */
@@ -680,7 +698,16 @@ static int put_maps(ProductWriter *w)
     return rc ? -1 : 0;
 }
 
-/* The function that copies by them, and whether it can. */
+/* What joins the sums and is as large as the result comes to L2 before it is read. */
+static void put_ahead(ProductWriter *w)
+{
+    for (int i = 0; i < w->k->n && w->m->parts == 1; i++)
+        if (i != w->join->step[0] && (w->join->n == 1 || i != w->join->step[1]) &&
+            kernel_reads_pairs(w->k, i) == PAIRS_OF_ALL)
+            buffer_printf(&w->body, "            half_ahead<%d>(%s, work, place, k);\n",
+                          tile_columns(w), kernel_tensor(w->k, w->k->step[i].node, 0));
+}
+
 static void put_half_bring(ProductWriter *w)
 {
     const MatrixProduct *m = w->m;
@@ -692,14 +719,17 @@ static void put_half_bring(ProductWriter *w)
     }
     buffer_puts(&w->body, "    const bool mapped = ");
     for (int i = 0; i < n; i++)
-        buffer_printf(&w->body, "%shalf_mapped<%s, %d>(%s)", i ? " && " : "", type_of(w), i ? b : a,
-                      map_names[i]);
+        buffer_printf(&w->body, "%shalf_mapped<%s, %d>(%s)", i ? " && " : "", dtype_ctype(m->dtype),
+                      i ? b : a, map_names[i]);
     buffer_printf(&w->body,
                   ";\n    const auto bring = [&](const HalfRoom &room) {\n"
                   "        half_bring_boxes<%d, %d, %d, %d, %d, %d, %d>(left_map, right_map, "
-                  "%s_map, work, room);\n    };\n",
+                  "%s_map, work, room,\n"
+                  "            [&](const HalfPlace &place, long long k) {\n",
                   product_is_along(m, PRODUCT_A), product_is_along(m, PRODUCT_B), a, b, m->tile,
                   w->join->n > 1, m->stages, map_names[n - 1]);
+    put_ahead(w);
+    buffer_puts(&w->body, "        });\n    };\n");
 }
 
 /* ---- what becomes of sums ---- */
@@ -712,7 +742,8 @@ static void put_half_pairs(ProductWriter *w, const ProductNames *n)
     buffer_printf(&w->body,
                   "            %s *at = %s + (piece.batch * %s + row) * %s + column;\n"
                   "#pragma unroll\n            for (int i = 0; i < 2; i++)\n"
-                  "                if (column + i < %s) at[i] = value(piece.batch, row, column + "
+                  "                if (column + i < %s) at[i] = value(HalfOf<-1>(), piece.batch, "
+                  "row, column + "
                   "i, %s);\n",
                   type, w->out, n->rows, n->columns, n->columns, x);
 }
@@ -728,27 +759,22 @@ static void put_half_parts(ProductWriter *w, const ProductNames *n)
     put_pair(w, n->columns, "second[0]", "second[1]");
 }
 
-/* Whether tensors begin at vectors, and what a compiler that knows it makes one load of two for. */
-static void put_half_even(ProductWriter *w, const ProductNames *n)
+/* Whether tensors begin at vectors. */
+static void put_half_even(ProductWriter *w)
 {
-    const Kernel *k = w->k;
-    Buffer *to = &w->body;
-    buffer_puts(to, "        const bool even = ((0");
-    for (int i = 0; i < k->n_tensors; i++) buffer_printf(to, " | (size_t)%s", k->tensor[i].name);
-    buffer_puts(to, ") & 15) == 0;\n        const auto sure = [&] {\n");
-    for (int i = 0; i < k->n_tensors; i++)
-        buffer_printf(to, "            __builtin_assume(((size_t)%s & 15) == 0);\n",
-                      k->tensor[i].name);
-    buffer_printf(to, "            __builtin_assume(%s %% 8 == 0);\n        };\n", n->columns);
+    buffer_puts(&w->body, "        const bool even = ((0");
+    for (int i = 0; i < w->k->n_tensors; i++)
+        buffer_printf(&w->body, " | (size_t)%s", w->k->tensor[i].name);
+    buffer_puts(&w->body, ") & 15) == 0;\n");
 }
 
 static void put_half_results(ProductWriter *w, const ProductNames *n)
 {
     const int pair = w->join->n > 1;
     if (w->m->parts == 1 && is_half(w->k->nodes->node[w->k->root[0].node].dtype)) {
-        put_half_even(w, n);
+        put_half_even(w);
         buffer_printf(&w->body,
-                      "        half_results<%d, %d>(d, own, place, work, %s, even, sure, value);\n",
+                      "        half_results<%d, %d>(d, own, place, work, %s, even, value);\n",
                       w->m->tile, pair, w->out);
         return;
     }
@@ -815,7 +841,7 @@ static int put_half_launch(ProductWriter *w)
     return put_finish_launch(w, &t);
 }
 
-int product_half_write(ProductWriter *w)
+static int write_halves(ProductWriter *w)
 {
     char more[256] = "";
     for (int i = 0; i < map_count(w); i++)
@@ -839,7 +865,7 @@ int product_write(const ProductJoin *j, Kernel *k, KernelText *t, Error *err)
     kernel_merge(k); /* rows and columns apart */
     int rc = j->m[0].convolution          ? convolve_write(&w)
              : j->m[0].dtype == DTYPE_F32 ? write_floats(&w)
-                                          : product_half_write(&w);
+                                          : write_halves(&w);
     buffer_release(&w.body);
     return rc;
 }

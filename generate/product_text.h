@@ -63,7 +63,4 @@ void product_put_multiply(Buffer *to, const char *type, int n);
  * multiprocessors, or a multiple, so that a block has few items. */
 void product_put_launch(ProductWriter *w, const char *items, int threads, int shared);
 
-/* As product_write, for products of half types. */
-int product_half_write(ProductWriter *w);
-
 #endif

@@ -42,6 +42,7 @@ bmm_bias_f16 //@ schedule h route=tensor stages=3 copy=async
 up_gelu //@ schedule h route=tensor
 triangles //@ schedule h route=tensor
 masked_bf16 //@ schedule h route=tensor tile=128
+residual_bf16 //@ schedule h route=tensor tile=128
 states //@ schedule h own=yes
 skinny //@ schedule h route=tensor copy=load split=64; //@ schedule g route=tensor copy=load split=2
 skinny //@ schedule h route=tensor copy=async split=8; //@ schedule g route=rows split=64
@@ -64,6 +65,12 @@ out_of_bounds s/"n"\(DIRECT_STAGES - 2\)/"n"(DIRECT_STAGES - 1)/
 race s/^.*fence.proxy.async.shared::cta.*//
 wrong_result s/(i < 64; i\+\+\) first \+= part_sums\[)i \*/\10 */
 END
+"$BUILD/bin/quern-kernel" --task residual_bf16 --schedule '//@ schedule h route=tensor tile=128' >whole.cu
+sed 's/J ? both & 0xffff0000u : both << 16/J ? both << 16 : both \& 0xffff0000u/' whole.cu >less.cu
+! cmp -s whole.cu less.cu && [ "$(grep -cE 'half_read\(of, |half_ahead<128>\(r_, ' whole.cu)" = 3 ] &&
+  ! "$BUILD/bin/quern-eval" --task residual_bf16 --device sim:h100 less.cu >out 2>&1 &&
+  grep -q wrong_result out
+ok $? "a bias and a residual are read by words, and neighbours that change places are wrong"
 mistakes() { # COPY: each line of stdin, an outcome and a change of the kernel, is judged as the outcome says
   local outcome e
   "$BUILD/bin/quern-kernel" --task bmm_bias_f16 \

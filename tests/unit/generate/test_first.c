@@ -524,7 +524,7 @@ static void test_tiles_fill_a_round(void **state)
                           tensor("u", DTYPE_BF16, "cols", "k")}};
     char *source = source_of(&s, lines, (const int[]){4, 3, 3});
     (void)state;
-    expect(source, "half_results<160, 1>(d, own, place, work, y, even, sure, value)", "//@ op");
+    expect(source, "half_results<160, 1>(d, own, place, work, y, even, value)", "//@ op");
     source = source_of(&s, lines, (const int[]){4, 3, 3});
     expect(source, "near_silu(t", "exp(");
 }
