@@ -94,13 +94,7 @@ void writer_value(Writer *w, int step, const char *type)
 static void put_load(Writer *w, int step)
 {
     const char *type = writer_type(w, step);
-    if (w->near && !strcmp(type, "float") && kernel_reads_pairs(w->k, step)) {
-        buffer_printf(&w->body, "half_read(of, %s, ",
-                      kernel_tensor(w->k, w->k->step[step].node, 0));
-        writer_index(w, &w->k->step[step].at);
-        buffer_puts(&w->body, ")");
-        return;
-    }
+    if (writer_near_load(w, step)) return;
     if (!w->k->nodes->plain || strcmp(type, writer_ctype(w, step)))
         buffer_printf(&w->body, "(%s)", type);
     buffer_printf(&w->body, "%s[", kernel_tensor(w->k, w->k->step[step].node, 0));

@@ -261,6 +261,16 @@ static int put_near(Writer *w, int step, const char *text, size_t len)
     return 0;
 }
 
+int writer_near_load(Writer *w, int step)
+{
+    if (!w->near || strcmp(writer_type(w, step), "float") != 0 || !kernel_reads_pairs(w->k, step))
+        return 0;
+    buffer_printf(&w->body, "half_read(of, %s, ", kernel_tensor(w->k, w->k->step[step].node, 0));
+    writer_index(w, &w->k->step[step].at);
+    buffer_puts(&w->body, ")");
+    return 1;
+}
+
 void writer_point(Writer *w, int step)
 {
     size_t len;

@@ -29,6 +29,9 @@ static const double half_library_rate = 6.9e14,
                                           {{4.1e14, 4.1e14}, {6.5e14, 6.5e14}, {7.5e14, 7.4e14}}},
                     half_tile = 3e-6, half_follows = 2.5e-6, passes_rate = 3.3e12,
                     half_launches = 7e-6, half_parts = 6e-6, half_enough = 1;
+/* Lines that are no multiples of 128 bytes begin within such pieces: what sums take then, the kernel's and
+ * the library's (1000 x 1112 x 2056, where the kernel took 27, 29 and 34 us, the library 18, 24 and 44). */
+static const double half_uneven = 1.45, library_uneven = 1.7;
 enum { SHARED_FOR_STAGES = 196608 };
 
 typedef struct {
@@ -212,8 +215,8 @@ static double half_rate_of(const MatrixProduct *m, int columns)
     return rate[at][along] + (rate[at + 1][along] - rate[at][along]) * part;
 }
 
-/* Its factors may be copied by tensor maps at the timed sizes. */
-static int may_map(const MatrixProduct *m)
+/* Are the lines of the factors multiples of so many elements at the timed sizes? Tensor maps need 8. */
+static int has_lines(const MatrixProduct *m, int64_t of)
 {
     int64_t rest = 0;
     for (ProductOperand x = PRODUCT_A; x <= PRODUCT_B; x++)
@@ -221,7 +224,7 @@ static int may_map(const MatrixProduct *m)
             const int64_t step = m->side[x].step[g].at[0];
             if (step != 1 && m->count[g].at[0] > 1) rest |= step;
         }
-    return rest % 8 == 0;
+    return rest % of == 0;
 }
 
 /* Seconds of a kernel with so many products at once, or with one that nothing follows: 0. */
@@ -232,9 +235,10 @@ static double half_time(const MatrixProduct *m, int joined, int tile, int parts)
                  depth = (double)m->count[PRODUCT_DEPTH].at[0],
                  batch = (double)m->count[PRODUCT_BATCH].at[0], wide = tile;
     double tiles = ceil(rows / SIDE) * ceil(columns / wide) * batch * parts,
+           uneven = has_lines(m, 64) ? 1 : half_uneven,
            one = 2 * SIDE * wide * ceil(depth / parts / 64) * 64 / (half_rate_of(m, tile) / SMS),
            after = half_tile + (joined ? half_follows * wide / 256 : 0),
-           sums = ceil(tiles / SMS) * (one + after),
+           sums = ceil(tiles / SMS) * (one * uneven + after),
            bytes = 2 * batch * ((rows + columns) * depth + rows * columns),
            partial = 8 * parts * rows * columns * batch / passes_rate + half_parts;
     return larger(sums, bytes / bytes_rate) + (parts > 1 ? partial : half_launches);
@@ -247,7 +251,8 @@ static double half_library_time(const MatrixProduct *m, int joined)
                  columns = (double)m->count[PRODUCT_COLUMNS].at[0],
                  depth = (double)m->count[PRODUCT_DEPTH].at[0],
                  batch = (double)m->count[PRODUCT_BATCH].at[0], results = rows * columns * batch;
-    double flops = 2 * results * depth / half_library_rate,
+    double flops =
+               2 * results * depth / half_library_rate * (has_lines(m, 64) ? 1 : library_uneven),
            bytes = 2 * (batch * (rows + columns) * depth + results) / bytes_rate,
            pass = joined ? 2 * (joined + 1) * results / passes_rate + 3e-6 : 0;
     const double call = larger(larger(flops, bytes) + half_launches, library_time(m));
@@ -279,7 +284,7 @@ static double half_choose(MatrixProduct *m, int joined)
     const GeneRow *row = gene_row(GENE_TILE);
     const GenePoint tiles = half_tiles(m, joined);
     double best = HUGE_VAL;
-    m->copy = may_map(m) ? COPY_TENSOR : COPY_ASYNC;
+    m->copy = has_lines(m, 8) ? COPY_TENSOR : COPY_ASYNC;
     for (int t = row->n - 1; t >= 0; t--)
         for (size_t i = 0; i < sizeof parts / sizeof *parts && genes_allow(&tiles, row->value[t]);
              i++) {

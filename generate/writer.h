@@ -88,6 +88,8 @@ void writer_step(Writer *w, int step, const char *indent);
 void writer_number(Writer *w, double v, const char *type);
 /* The calls of a pointwise step that come before it, and its expression. */
 void writer_ahead(Writer *w, int step, const char *indent);
+/* Reads an element that lies in one piece with its neighbour. 0: there is none; nothing is written. */
+int writer_near_load(Writer *w, int step);
 void writer_point(Writer *w, int step);
 int writer_calls(const Writer *w, int step); /* functions that take long */
 void writer_value(Writer *w, int step,
