@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "eval/sim/memory/doubts.h"
+#include "eval/sim/memory/path.h"
 
 enum { QUIET_ROUNDS = 1024 };
 
@@ -37,10 +38,33 @@ void cooperative_release(Exec *x)
         block_release(x);
     }
     cooperative_select(x, 0);
+    for (int i = 0; i < MEETINGS; i++) free(c->meetings[i].has);
     free(c->blocks);
     free(c->arrivals);
     free(c);
     x->cooperative = NULL;
+}
+
+void cooperative_arrive(Exec *x, uint64_t line, const WarpPath *path)
+{
+    Cooperative *c = x->cooperative;
+    Meeting *m = &c->meetings[line % MEETINGS];
+    if (!m->line) *m = (Meeting){.line = line, .has = memory_array(c->n, 1)};
+    if (m->line != line) return;
+    path_raise(&m->arriving, path);
+    m->count += !m->has[c->current];
+    m->has[c->current] = 1;
+    if (m->count < c->n) return;
+    m->ended = m->arriving;
+    m->arriving = (WarpPath){0};
+    m->count = 0;
+    memset(m->has, 0, c->n);
+}
+
+const WarpPath *cooperative_ended(const Exec *x, uint64_t line)
+{
+    const Meeting *m = &x->cooperative->meetings[line % MEETINGS];
+    return m->line == line ? &m->ended : NULL;
 }
 
 void cooperative_read_early(Exec *x, uint64_t lo, uint64_t hi)

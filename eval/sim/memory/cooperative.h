@@ -5,6 +5,15 @@
 
 #include "eval/sim/memory/block_state.h"
 
+/* What all blocks meet at, by atomics on one line: a phase ends when each block has had one there. */
+enum { MEETINGS = 8 };
+typedef struct {
+    uint64_t line;  /* 0: none yet */
+    uint8_t *has;   /* by block: it has arrived */
+    uint64_t count; /* of these */
+    WarpPath arriving, ended;
+} Meeting;
+
 typedef struct Cooperative {
     BlockState *blocks;
     uint64_t n, current;
@@ -14,6 +23,7 @@ typedef struct Cooperative {
     /* The bytes of the arena that a block read first before anything was written there. */
     uint64_t lo, hi;
     Fault early;
+    Meeting meetings[MEETINGS]; /* by line; of lines that share a place, the first */
 } Cooperative;
 
 /* Makes x->cooperative for the blocks of the launch, none of which has memory yet. */
@@ -26,6 +36,9 @@ void cooperative_release(Exec *x);
 void cooperative_read_early(Exec *x, uint64_t lo, uint64_t hi);
 /* After a fault: lets the other blocks go on where one has read early. */
 void cooperative_go_on(Exec *x);
+/* A warp of the current block has arrived at a line. What waits there takes the path of the last phase. */
+void cooperative_arrive(Exec *x, uint64_t line, const WarpPath *path);
+const WarpPath *cooperative_ended(const Exec *x, uint64_t line);
 /* All blocks have ended, or a fault came. */
 void cooperative_end(Exec *x);
 /* All blocks have had a turn. busy: one of them did more than wait. Reports a launch that waits for ever. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/sim/memory/cooperative.h"
 
 enum { MBARRIERS = 64, MBARRIER_BYTES = 8, LINES = 64, LINE_BYTES = 128, SPACES = 2 };
 
@@ -63,6 +64,8 @@ void path_tell(Warp *w, const Access *a)
     const WarpPath path = path_of(w);
     const Lines l = lines_of(a);
     x->paths->tells = 1;
+    if (x->cooperative && l.is_global && a->mo->kind != MEM_STORE)
+        cooperative_arrive(x, l.first, &path);
     for (uint64_t i = 0; i < l.n; i++)
         path_raise(&x->paths->told[l.is_global][(l.first + i) % LINES], &path);
 }
@@ -72,6 +75,9 @@ void path_hear(Warp *w, const Access *a)
     const struct BlockPaths *paths = w->x->paths;
     if (!paths || !paths->tells) return;
     const Lines l = lines_of(a);
+    const WarpPath *met =
+        w->x->cooperative && l.is_global ? cooperative_ended(w->x, l.first) : NULL;
+    if (met) path_await(w, met);
     for (uint64_t i = 0; i < l.n; i++)
         path_await(w, &paths->told[l.is_global][(l.first + i) % LINES]);
 }
