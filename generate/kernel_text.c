@@ -249,8 +249,9 @@ void writer_vector_stores(Writer *w, const char *indent)
         if (!in_columns(w, w->k->root[r].step) || !writer_root_is_vector(w, r)) continue;
         const Dtype dtype = w->k->nodes->node[w->k->root[r].node].dtype;
         const char *tensor = kernel_tensor(w->k, w->k->root[r].node, 1);
-        /* Elsewhere the compiler joins elements, and its order of stores is a little faster. */
-        const int words = dtype_size(dtype) == 2 && w->k->n_conditions > 1 && !w->k->nodes->plain;
+        /* Of one result the compiler joins elements, and its order of stores is a little faster. */
+        const int apart = w->k->n_conditions > 1 || w->k->n_roots > 1;
+        const int words = dtype_size(dtype) == 2 && apart && !w->k->nodes->plain;
         if (words) {
             writer_help(w, HELP_STORE);
             buffer_printf(&w->body, "%sstore_words(%s + ", indent, tensor);

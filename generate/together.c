@@ -43,12 +43,15 @@ static double bytes_read(const Kernel *k, const Kernel *too)
     return bytes;
 }
 
+/* 1: what both read is half of what one of them reads, a launch is what they cost, or one reads what the
+ * other one makes: a norm of a sum that is a result, too, has the sum in registers. */
 static int is_worth(const Kernel *k, const Kernel *own)
 {
     const double a = bytes_read(k, NULL), b = bytes_read(own, NULL), shared = bytes_read(k, own);
     const double result =
         bytes_of(k->nodes, k->root[0].node) + bytes_of(k->nodes, own->root[0].node);
-    return 2 * shared >= (a < b ? a : b) || a + b + result <= SMALL_BYTES;
+    return 2 * shared >= (a < b ? a : b) || a + b + result <= SMALL_BYTES ||
+           reads(own, k->root[0].node);
 }
 
 /* 1: a kernel without folds reads memory along another axis than it writes: it brings tiles of it through
@@ -76,12 +79,12 @@ static int state_of(const Together *t, int node)
     return node < t->n_done ? t->done[node] : 0;
 }
 
-/* 1: all that a kernel reads lies in memory. */
-static int is_ready(const Kernel *k, const Together *t)
+/* 1: all that a kernel reads lies in memory, but for the node `made`, which is computed beside it. */
+static int is_ready(const Kernel *k, const Together *t, int made)
 {
     for (int i = 0; i < k->n; i++)
         if (is_read(k, i) && k->nodes->node[k->step[i].node].kind != NODE_INPUT &&
-            state_of(t, k->step[i].node) != NODE_WRITTEN)
+            k->step[i].node != made && state_of(t, k->step[i].node) != NODE_WRITTEN)
             return 0;
     return 1;
 }
@@ -113,7 +116,7 @@ static int find_other(const Kernel *k, const Together *t, int node, Kernel *own)
     }
     const Node *x = &k->nodes->node[node], *y = &k->nodes->node[k->root[0].node];
     if (rc || x->parts != y->parts || !size_same(node_count(x), node_count(y))) return -1;
-    if (!is_simple(own) || !is_ready(own, t) || layout_apart(own) >= 0) return -1;
+    if (!is_simple(own) || !is_ready(own, t, k->root[0].node) || layout_apart(own) >= 0) return -1;
     if (x->parts && convolve_folded(k->nodes, node, &m) >= 0) return -1;
     product_join(own, &j);
     return j.n ? -1 : node;
@@ -124,7 +127,8 @@ static int fits(Nodes *n, const int *root, int n_roots, const Together *t, Kerne
 {
     Error unused;
     return !kernel_trace_together(both, n, root, n_roots, &unused) && both->n <= JOINED_STEPS &&
-           both->scan < 0 && is_ready(both, t) && !kernel_is_stale(both) && layout_apart(both) < 0;
+           both->scan < 0 && is_ready(both, t, -1) && !kernel_is_stale(both) &&
+           layout_apart(both) < 0;
 }
 
 static int is_wanted(Nodes *n, int node)

@@ -17,9 +17,9 @@ typedef struct {
 } Together;
 
 /* Adds other results to a traced kernel of one result, whose operands lie in memory. Each has as many
- * elements, its operands lie in memory too, and it shares at least half of what it reads with the kernel, or
- * both are so small that a launch is what they cost. The gene `join` of each decides. Nodes may be added to
- * the graph. */
+ * elements, and its operands lie in memory too or are the kernel's result. It shares at least half of what it
+ * reads with the kernel, or reads its result, or both are so small that a launch is what they cost. The gene
+ * `join` of each decides. Nodes may be added to the graph. */
 void together_join(Kernel *k, const Together *t);
 
 #endif

@@ -119,6 +119,7 @@ while read -r t launches operators most what; do # most: the predicted time of t
     awk -v most="$most" -F '"time_us":' '{ split($2, us, ","); exit !(us[1] < most) }' out
   ok $? "$t: $what: $(sed -n 's/.*"time_us":\([0-9]*\).*/\1 us/p' out)"
 done <<'END'
+ada_ln_zero 1 0 70 a result and its norm are one kernel, whose stores are vectors
 giou_loss 2 0 20 losses over the same rows have their parts by one kernel, and a sum that is there twice once
 tversky_binary 3 0 30 so have three sums over the same maps
 bbox_distribution 2 0 40 a thread folds a row that it keeps
