@@ -185,7 +185,7 @@ static void read_success(const Nvrtc *n, Program p, const NvrtcJob *job, NvrtcOu
     if (out->ptx_len && out->ptx && !out->ptx[out->ptx_len - 1])
         out->ptx_len--; /* NVRTC counts the NUL */
     if (!out->ptx) {
-        set_log(out, NVRTC_LIMIT, memory_strdup("the PTX of this source is larger than 2 MiB"));
+        set_log(out, NVRTC_LIMIT, memory_strdup("the PTX of this source is larger than 4 MiB"));
         return;
     }
     out->cubin = read_output(p, n->GetCUBINSize, n->GetCUBIN, NVRTC_MAX_CUBIN, &out->cubin_len);
