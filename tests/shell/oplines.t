@@ -12,21 +12,27 @@ for file in $fixtures/*.cu; do
     QUERN_TASKS=$QUERN_TASKS check_verdict "$file"
 done
 
-# Kernels in several parts give the same verdicts as in one.
-parts() { # KERNELS FILE
-    read_fields "$2"
-    QUERN_TASKS=; [ "$task" = op_layer ] && QUERN_TASKS=$fixtures/tasks
-    QUERN_TEST=${1:+parts=$1} QUERN_TASKS=$QUERN_TASKS "$BIN/quern-eval" --task "$task" --json "$2"
-}
-differ=
+# Kernels in several parts give the same verdicts as in one. One process judges all that are of one task.
+declare -A files=()
 for file in $fixtures/*.cu; do
-    parts "" "$file" >"$tmp/one"
+    read_fields "$file"
+    files[$task]+=" $file"
+done
+parts() { # KERNELS TASK
+    QUERN_TASKS=; [ "$2" = op_layer ] && QUERN_TASKS=$fixtures/tasks
+    QUERN_TEST=${1:+parts=$1} QUERN_TASKS=$QUERN_TASKS "$BIN/quern-eval" --task "$2" --json ${files[$2]}
+}
+differ= verdicts=0
+for task in "${!files[@]}"; do
+    parts "" "$task" >"$tmp/one"
+    verdicts=$((verdicts + $(grep -c '"outcome"' "$tmp/one")))
     for kernels in 1 3; do
-        parts $kernels "$file" >"$tmp/parts"
-        cmp -s "$tmp/one" "$tmp/parts" || differ+=" ${file##*/}:$kernels"
+        parts $kernels "$task" >"$tmp/parts"
+        cmp -s "$tmp/one" "$tmp/parts" || differ+=" $task:$kernels"
     done
 done
 is "verdicts of kernels in parts of 1 and of 3, where they differ from those in one" "$differ" ""
+is "each kernel in one part has a verdict" $verdicts $(ls $fixtures/*.cu | wc -l)
 
 export QUERN_TASKS=$fixtures/tasks
 QUERN_CACHE= "$BIN/quern-eval" --task op_layer --json $fixtures/only_ops.cu >"$tmp/a"

@@ -48,7 +48,7 @@ static Task *embedded(const char *norm, int64_t low, int64_t high, const char *c
 {
     const char *const lines[] = {"u = aten.unsqueeze(t, 2)", "h = aten.add.Tensor(x, u)", norm};
     Small s = {
-        .axes = {{"batch", NULL, 16}, {"c", NULL, 256, low, high}, {"n", NULL, 64}},
+        .axes = {{"batch", NULL, 4}, {"c", NULL, 256, low, high}, {"n", NULL, 16}},
         .inputs = {tensor("x", DTYPE_F32, "batch", "c"), tensor("t", DTYPE_F32, "batch", "c")}};
     s.inputs[0].rank = 3, s.inputs[0].shape[2] = "n";
     small(&s, lines, 3, 3, 2);
@@ -87,7 +87,7 @@ static void test_not_degenerate(void **state)
          3},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        Small s = {.axes = {{"m", NULL, 512}, {"k", NULL, 1024}},
+        Small s = {.axes = {{"m", NULL, 64}, {"k", NULL, 128}},
                    .inputs = {tensor("x", DTYPE_F32, "m", "k"), tensor("w", DTYPE_F32, "m", "k")}};
         if (i == 2) s.inputs[1] = tensor("w", DTYPE_F32, "k", NULL);
         small(&s, cases[i].lines, cases[i].n, 2, 2);
