@@ -13,6 +13,8 @@ cmp -s <(cat $(printf "$tmp/one/%s/task.json " "${some[@]}")) <(cat "$tmp"/two/*
 ok $? "equal drafts give equal bytes, with one thread too"
 "$BUILD/test/tasks/drive_references" "$tmp/one" >"$tmp/out" && grep -q '^12 of 12 agree' "$tmp/out"
 ok $? "the references of graphs agree with those written by hand"
+"$BUILD/test/tasks/drive_tolerances" "$tmp/one" >"$tmp/out" 2>&1
+ok $? "no honest kernel exceeds a tolerance by hand or derived, and one with narrow factors does"
 mkdir "$tmp/timed"
 cp -r "$tmp"/one/{softmax,row_sum,layernorm} "$tmp/timed"
 sed -i -E '/"role": "time"/s/("y": \[)[^]]*/\19.0, 9.0, 9.0, 9.0, 9.0/' "$tmp"/timed/*/task.json

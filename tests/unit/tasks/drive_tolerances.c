@@ -2,7 +2,8 @@
  * orders of summation, with and without FMA, exp by way of exp2) uses at most half of what is
  * allowed, and not so little that the rest would hide work left out; factors rounded to TF32 or
  * bfloat16 go well beyond it. Prints a table of the errors; docs/tasks.md has the
- * rule. */
+ * rule. tests/shell/derive.t runs it: drive_tolerances FOLDER, which has the same tasks as quern-derive writes
+ * them of graphs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "tasks/derive/draft_file.h"
+#include "tasks/task.h"
 #include "tests/fixture_path.h"
 
 typedef enum { SEQUENTIAL, PAIRWISE, LANES_32, LANES_256, ORDERS } Order;
@@ -30,7 +31,7 @@ typedef struct {
 
 typedef void Kernel(const int64_t *axis, float **in, float *out, const Way *way);
 
-static TaskSet set;
+static TaskSet set, derived;
 
 /* ---- honest arithmetic in float32 ---- */
 
@@ -348,45 +349,29 @@ static void test_derived(void **state)
         "# derived | honest, part of the tolerance | needles | special | TF32 | bfloat16\n");
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         const Model *m = &models[i];
-        char path[256], *text;
-        DraftFile draft;
-        Error err;
-        Task *t;
+        Task *t = taskset_find(&derived, m->name, strlen(m->name));
         Found f = {.error = 0};
-        snprintf(path, sizeof path, "tests/fixtures/graphs/%s.json", m->name);
-        if (draft_file_read(fixture_path(path), &draft, &err) ||
-            derive_task(&draft.draft, &text, &err) || task_parse(m->name, text, &t, &err))
-            fail_msg("%s", err.text);
+        assert_non_null(t);
         measure_task(t, m, &f);
         print_message("# %s | %.3f | %.3f | %.3f | %.3g | %.3g\n", m->name, f.honest[VARIANT_DRAWN],
                       f.honest[VARIANT_NEEDLES], f.honest[VARIANT_SPECIAL], f.tf32, f.bfloat);
         for (Variant v = 0; v < VARIANTS; v++) bad += !(f.honest[v] <= 1);
         if (m->sums) bad += !(f.tf32 >= 4) + !(f.bfloat >= 30);
-        draft_file_release(&draft);
-        task_free(t);
-        free(text);
     }
     if (bad) fail_msg("%d tolerances are too loose or too tight: see the table", bad);
 }
 
-static int load_all(void **state)
-{
-    (void)state;
-    Error err;
-    return taskset_load(fixture_path("tasks"), NULL, &set, &err);
-}
-
-static int release_all(void **state)
-{
-    (void)state;
-    taskset_release(&set);
-    return 0;
-}
-
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_calibrated),
                                        cmocka_unit_test(test_derived)};
+    Error err;
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, load_all, release_all);
+    if (argc != 2 || taskset_load(fixture_path("tasks"), NULL, &set, &err) ||
+        taskset_load(argv[1], NULL, &derived, &err))
+        return 2;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    taskset_release(&set);
+    taskset_release(&derived);
+    return failed;
 }
