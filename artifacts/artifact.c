@@ -1,7 +1,6 @@
 /* Reading and writing artifacts. Every record is checked against its schema on both sides. */
 #include "artifacts/artifact.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>

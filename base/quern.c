@@ -1,7 +1,6 @@
 /* quern: runs quern-COMMAND, found beside this program or in ../libexec/quern/bin. `quern run` makes a
  * target of pipeline.mk through mk/pipeline, with the runs below the current folder. */
 #include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>

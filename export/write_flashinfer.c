@@ -1,7 +1,6 @@
 /* Writes a package in the schema of FlashInfer Trace: definition.json, solution.json and trace.json.
  * The schema's tensors have axes by name alone, and its reference is Python, so that a task needs a
  * graph and shapes without arithmetic. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,8 @@
  * from which they launch. Nothing in it is compiled at run time. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "export/description.h"
 
 static const char *const files[] = {"__init__.py", "calls.py",       "driver.py", "graph.py",

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/embed.h"
-#include "base/memory.h"
 #include "base/part.h"
 #include "generate/alone_text.h"
 #include "generate/branch_text.h"

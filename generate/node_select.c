@@ -1,6 +1,5 @@
 /* Operators that choose elements: joined and padded tensors, triangles, constants, elements by number, and
  * the places of the largest ones. */
-#include <math.h>
 #include <string.h>
 
 #include "generate/node_build.h"

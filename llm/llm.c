@@ -4,7 +4,6 @@
 #include "llm/llm.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

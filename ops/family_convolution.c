@@ -3,7 +3,6 @@
  * into a panel of terms x outputs, which the weights multiply. Each output is one thread's, its terms
  * in the order of channels and taps. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

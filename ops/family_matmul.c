@@ -1,7 +1,6 @@
 /* Matrix products: each operator says which letters its tensors' dimensions have (ops/op_product.h).
  * Operands have one floating-point type. Rows, columns and terms that do not fit are refused as in
  * ATen: only batch dimensions broadcast. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

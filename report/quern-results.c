@@ -1,7 +1,5 @@
 /* quern-results: joins the best kernels and the baselines of a run with their verdicts on each
  * device class. It writes one record for each task and class. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/flags.h"

@@ -1,7 +1,6 @@
 /* Tolerances of outputs and their comparison with the reference. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "tasks/task.h"
 

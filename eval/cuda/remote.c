@@ -3,7 +3,6 @@
 #include "eval/cuda/remote.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

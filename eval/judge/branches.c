@@ -1,7 +1,6 @@
 /* Conditions on sizes, and the search for sizes that meet them. */
 #include "eval/judge/branches.h"
 
-#include <stdio.h>
 
 #include "eval/judge/contents/drawn_sizes.h"
 

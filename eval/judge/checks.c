@@ -1,7 +1,6 @@
 /* The checks of one candidate, from the cheapest mistake to the costliest. */
 #include "eval/judge/checks.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * refused here, since the heap outlives a module. */
 #include "eval/judge/loaded.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * evaluator's failure, since the harness wrote it. */
 #include "eval/judge/loaded_ops.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

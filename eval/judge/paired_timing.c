@@ -3,7 +3,6 @@
 #include "eval/judge/paired_timing.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

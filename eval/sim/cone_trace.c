@@ -3,10 +3,8 @@
 #include "eval/sim/cone.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "eval/sim/coverage/slice_decode.h"
 #include "eval/sim/library/library_some.h"
 

@@ -9,7 +9,6 @@
 
 #include "base/cache.h"
 #include "base/embed.h"
-#include "base/memory.h"
 
 #define X(folder, name) EMBED(cuda_header_##name, "model/cuda/" #folder "/" #name ".cuh")
 CUDA_HEADERS(X)

@@ -2,7 +2,6 @@
 #include "model/files/model_files.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"

@@ -1,7 +1,6 @@
 /* What is done to a text before it is merged: rules that change it, then steps that cut it. */
 #include "model/tokenizer/bpe.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "model/tokenizer/unicode.h"

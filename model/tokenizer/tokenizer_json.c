@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/memory.h"
 #include "model/tokenizer/bpe.h"
 
 enum { MAX_FILE = 64 << 20 };

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "ops/nn/op_pool.h"
 #include "ops/op_element.h"
 

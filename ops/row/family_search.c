@@ -1,6 +1,5 @@
 /* Places of values in rows of boundaries in order, by halving, one thread a value as in eager PyTorch.
  * Boundaries of other precision than double are compared as what their type holds. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

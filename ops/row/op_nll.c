@@ -2,7 +2,6 @@
  * there are many, several blocks add parts up and a second launch adds the parts. */
 #include "ops/row/op_nll.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

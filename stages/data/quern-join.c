@@ -1,6 +1,5 @@
 /* quern-join: the records of several artifacts of one kind as one artifact, in their order. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "artifacts/artifact.h"
 #include "base/flags.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "stages/data/deciding.h"
 
 enum { WORST = 3, QUOTED = 100 };

@@ -2,11 +2,9 @@
 #include "stages/policy/policy.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "artifacts/manifest.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "model/cpu/ops_cpu.h"
 #include "model/files/model_files.h"
 

@@ -2,7 +2,6 @@
  * Make's command line, which a Make below it inherits, would otherwise hide the checked ones. */
 #include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "stages/policy/budget.h"

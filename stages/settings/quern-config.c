@@ -1,5 +1,4 @@
 /* quern-config: the settings of a run, checked and resolved, as a Make fragment. */
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,7 +16,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "base/stop.h"
 #include "model/files/model_files.h"
 #include "model/files/safetensors.h"

@@ -2,7 +2,6 @@
 #include "tasks/derive/draft_file.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "tasks/derive/shapes.h"

@@ -1,7 +1,6 @@
 /* quern-derive: writes the task.json of each draft, or the timed tolerances of tasks that are there. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/flags.h"
 #include "base/log.h"

@@ -2,7 +2,6 @@
  * in memory of which untouched pages cost nothing. */
 #include "tasks/graph/demand.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "tasks/import/rewrite.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

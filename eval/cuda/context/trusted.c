@@ -2,7 +2,6 @@
  * kernel into the block of results on the device and copied to its pinned copy on the host. */
 #include "eval/cuda/context/trusted.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "eval/cuda/measure/light_measure.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * the process ends when its context is lost. */
 #include "eval/cuda/process/runner_server.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>

@@ -1,5 +1,4 @@
 /* Branches, calls, block barriers and fences. */
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "eval/sim/decode/decode_internal.h"

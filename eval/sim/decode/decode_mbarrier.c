@@ -2,7 +2,6 @@
  * blocks and reductions are refused. */
 #include "eval/device/tensor_map.h"
 #include "eval/sim/decode/decode_internal.h"
-#include "eval/sim/memory/memory_ops.h"
 
 /* Returns the address of the barrier, or NULL when it is refused. */
 static MemOp *barrier_address(Decoder *d, int operand)

@@ -1,6 +1,5 @@
 /* Operands and modifiers of the current instruction, constants, and the output. Constants are
  * replicated over the lanes in the module's pools. */
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "eval/sim/decode/decode_internal.h"

@@ -5,7 +5,6 @@
  * is left there does not matter. */
 #include "eval/sim/machine/device_memory.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #pragma GCC optimize("O3")
 #include "eval/sim/memory/access.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "eval/sim/memory/shadow.h"
