@@ -117,13 +117,6 @@ static void fill_header(Record *r, const ArtifactSpec *s, long count, const char
     if (packed) record_int(r, "packed", packed);
 }
 
-static int text_is(const View *v, const char *key, const char *expected)
-{
-    const char *s;
-    size_t n;
-    return !view_text(v, key, &s, &n, NULL) && n == strlen(expected) && !memcmp(s, expected, n);
-}
-
 /* Checks that the header has every field, of the right type and of a version that this program reads. */
 static int check_header(const View *h, Error *err)
 {
@@ -131,7 +124,7 @@ static int check_header(const View *h, Error *err)
     View config;
     size_t n;
     const char *s;
-    if (!text_is(h, "magic", MAGIC))
+    if (!view_text_is(h, "magic", MAGIC))
         return error_set(err, ERROR_CORRUPT,
                          "%s: expected a Quern artifact (magic \"quern\"), found another file",
                          h->where);
@@ -380,7 +373,7 @@ static int check_digest(ArtifactReader *r, Error *err)
     size_t start = r->offsets[0];
     digest_of(r->data.data + start, r->data.len - start, &d);
     digest_hex(&d, r->digest);
-    if (text_is(&r->header, "digest", r->digest)) return 0;
+    if (view_text_is(&r->header, "digest", r->digest)) return 0;
     return error_set(
         err, ERROR_CORRUPT,
         "%s, header, field digest: the payload's digest is %s, the header says another: damaged",
@@ -404,7 +397,7 @@ static int open_header(ArtifactReader *r, const char *kind, size_t *used, Error 
     if (!r->zone) return error_set(err, ERROR_MEMORY, "out of memory for %s", r->path);
     if (decode_header(r->path, r->data.data, r->data.len, r->zone, &r->header, used, err))
         return -1;
-    if (!kind || text_is(&r->header, "kind", kind)) return 0;
+    if (!kind || view_text_is(&r->header, "kind", kind)) return 0;
     char *found = view_strdup(&r->header, "kind", err);
     error_set(err, ERROR_CORRUPT, "%s: expected an artifact of kind '%s', found '%s'", r->path,
               kind, found);
@@ -531,7 +524,7 @@ int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s)
     char *kind = view_strdup(&r->header, "kind", NULL),
          *producer = view_strdup(&r->header, "producer", NULL);
     artifact_spec_init(&found, kind, producer);
-    int same = text_is(&r->header, "version", quern_version) &&
+    int same = view_text_is(&r->header, "version", quern_version) &&
                !view_map(&r->header, "config", &config, NULL) &&
                config.map->via.map.size == (uint32_t)s->n_config &&
                !view_count(&r->header, "inputs", &n, NULL) && n == (size_t)s->n_inputs;
@@ -583,7 +576,7 @@ static int has_other_paths(const ArtifactReader *r, const ArtifactSpec *s)
     for (int i = 0; i < s->n_inputs && !other; i++) {
         View input;
         other = view_item(&r->header, "inputs", (size_t)i, &input, NULL) ||
-                !text_is(&input, "path", s->inputs[i].path);
+                !view_text_is(&input, "path", s->inputs[i].path);
     }
     return other;
 }

@@ -12,13 +12,9 @@
 #include "artifacts/schema.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/sort.h"
 
 enum { MAX_FILES = 1024, CHUNK = 1 << 20 };
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
 
 static int is_covered(const char *name)
 {
@@ -37,7 +33,7 @@ static int list_files(const char *dir, char *names[MAX_FILES], Error *err)
     for (struct dirent *e; (e = readdir(d));)
         if (is_covered(e->d_name) && ++seen <= MAX_FILES) names[n++] = memory_strdup(e->d_name);
     closedir(d);
-    qsort(names, (size_t)n, sizeof *names, by_name);
+    sort_texts(names, (size_t)n);
     if (seen <= MAX_FILES) return n;
     while (n) free(names[--n]);
     return error_set(err, ERROR_LIMIT, "%s: expected at most %d files of a model, found %d", dir,

@@ -42,7 +42,9 @@ int view_decode(const void *data, size_t len, const char *where, msgpack_zone *z
 
 int view_has(const View *v, const char *key);
 int view_text(const View *v, const char *key, const char **s, size_t *n,
-              Error *err);                                     /* not NUL-terminated */
+              Error *err); /* not NUL-terminated */
+/* Whether the field is there and is this text. */
+int view_text_is(const View *v, const char *key, const char *want);
 char *view_strdup(const View *v, const char *key, Error *err); /* caller frees; NULL on error */
 /* Copy a text of less than `size` bytes, none of them 0. */
 int view_copy(const View *v, const char *key, char *out, size_t size, Error *err);

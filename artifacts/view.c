@@ -91,6 +91,13 @@ int view_text(const View *v, const char *key, const char **s, size_t *n, Error *
     return 0;
 }
 
+int view_text_is(const View *v, const char *key, const char *want)
+{
+    const char *s;
+    size_t n;
+    return !view_text(v, key, &s, &n, NULL) && n == strlen(want) && !memcmp(s, want, n);
+}
+
 char *view_strdup(const View *v, const char *key, Error *err)
 {
     const char *s;

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/paths.h"
 #include "base/process.h"
+#include "base/sort.h"
 #include "base/suggest.h"
 #include "base/version.h"
 
@@ -69,11 +70,6 @@ static const struct {
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands, N_DAILY = 20 };
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static int is_program(const char *dir, const char *name)
 {
     char path[PATH_MAX];
@@ -110,7 +106,7 @@ static int list_commands(const char *dir, char **names)
             names[n++] = memory_strdup(e->d_name + 6);
     closedir(d);
     names[n++] = memory_strdup("run");
-    qsort(names, (size_t)n, sizeof *names, by_name);
+    sort_texts(names, (size_t)n);
     return n;
 }
 

@@ -59,13 +59,6 @@ static void note_judged(Report *r, Outcome outcome)
 
 /* ---- records in doubt ---- */
 
-static int text_is(const View *v, const char *key, const char *want)
-{
-    const char *s;
-    size_t n;
-    return !view_text(v, key, &s, &n, NULL) && n == strlen(want) && !memcmp(s, want, n);
-}
-
 static ReportDoubt *doubt_of(Report *r, const char *task, const char *digest)
 {
     for (int i = 0; i < r->n_doubts; i++)
@@ -80,8 +73,9 @@ static ReportDoubt *doubt_of(Report *r, const char *task, const char *digest)
 static void note_doubt(Report *r, const View *verdict)
 {
     if (!view_has(verdict, "confirmed")) return;
-    int yes = text_is(verdict, "confirmed", "yes"), no = text_is(verdict, "confirmed", "no");
-    if (!yes && !no && !text_is(verdict, "confirmed", "alone")) return;
+    int yes = view_text_is(verdict, "confirmed", "yes"),
+        no = view_text_is(verdict, "confirmed", "no");
+    if (!yes && !no && !view_text_is(verdict, "confirmed", "alone")) return;
     char *digest = view_strdup(verdict, "source_digest", NULL),
          *task = view_strdup(verdict, "task", NULL);
     ReportDoubt *d = digest && task ? doubt_of(r, task, digest) : NULL;

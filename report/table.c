@@ -4,13 +4,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "report/report.h"
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 double table_percentile(const double *v, int n, double p)
 {
@@ -26,7 +21,7 @@ void table_statistics(double *v, int n, TableRow *row)
     row->faster = 0;
     row->mean = row->geomean = row->median = row->max = row->p25 = row->p75 = NAN;
     if (!n) return;
-    qsort(v, (size_t)n, sizeof *v, ascending);
+    sort_doubles(v, (size_t)n);
     double sum = 0, logs = 0;
     for (int i = 0; i < n; i++) {
         sum += v[i];

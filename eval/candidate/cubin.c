@@ -89,13 +89,6 @@ static int open_elf(Elf *e, const void *data, size_t len, Error *err)
     return 0;
 }
 
-static CubinKernel *find(Cubin *c, const char *name)
-{
-    for (int i = 0; i < c->n; i++)
-        if (!strcmp(c->kernels[i].name, name)) return &c->kernels[i];
-    return NULL;
-}
-
 /* The loads and stores of local memory in a section of machine code. */
 static uint32_t count_local(const Elf *e, const Elf64_Shdr *text)
 {
@@ -114,7 +107,7 @@ static int collect_kernels(const Elf *e, Cubin *out)
 {
     for (unsigned i = 0; i < e->head.e_shnum; i++) {
         const char *name = section_name(e, i);
-        if (strncmp(name, ".text.", 6) || find(out, name + 6)) continue;
+        if (strncmp(name, ".text.", 6) || cubin_find(out, name + 6)) continue;
         if (out->n == MAX_KERNELS)
             return error_set(e->err, ERROR_LIMIT, "cubin: more than %d kernels", MAX_KERNELS);
         out->kernels = memory_grow(out->kernels, (size_t)out->n + 1, sizeof *out->kernels);
@@ -133,7 +126,8 @@ static void read_shared(const Elf *e, Cubin *out)
         if (!strcmp(section_name(e, i), ".nv.shared.reserved.0")) reserved = RESERVED_SHARED;
     for (unsigned i = 0; i < e->head.e_shnum; i++) {
         const char *name = section_name(e, i);
-        CubinKernel *k = strncmp(name, ".nv.shared.", 11) ? NULL : find(out, name + 11);
+        CubinKernel *k =
+            strncmp(name, ".nv.shared.", 11) ? NULL : (CubinKernel *)cubin_find(out, name + 11);
         uint64_t size = section(e, i).sh_size;
         if (k)
             k->static_shared = (uint32_t)(size > UINT32_MAX ? UINT32_MAX
@@ -171,7 +165,7 @@ static const char *symbol_name(const Elf *e, const Elf64_Shdr *table, uint32_t i
 
 static void apply(Cubin *out, const char *kernel, int attribute, uint32_t value)
 {
-    CubinKernel *k = kernel ? find(out, kernel) : NULL;
+    CubinKernel *k = kernel ? (CubinKernel *)cubin_find(out, kernel) : NULL;
     if (!k) return;
     if (attribute == ATTR_REGCOUNT && value <= 255) k->registers = (int)value;
     if ((attribute == ATTR_FRAME_SIZE || attribute == ATTR_MIN_STACK) && value > k->local_bytes)

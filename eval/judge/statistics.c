@@ -9,15 +9,10 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/sort.h"
 
 enum { RESAMPLES = 2000, LOW_INDEX = RESAMPLES / 40, HIGH_INDEX = RESAMPLES - 1 - LOW_INDEX };
 enum { STATISTICS_MAX = 16 }; /* statistics of one resample */
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static double sorted_median(const double *v, int n)
 {
@@ -28,7 +23,7 @@ double statistics_median(const double *v, int n)
 {
     double *copy = memory_array((size_t)n, sizeof *copy);
     memcpy(copy, v, (size_t)n * sizeof *copy);
-    qsort(copy, (size_t)n, sizeof *copy, compare_doubles);
+    sort_doubles(copy, (size_t)n);
     double m = sorted_median(copy, n);
     free(copy);
     return m;
@@ -38,7 +33,7 @@ static double *sorted_ratios(const Pairs *p)
 {
     double *v = memory_array((size_t)p->n, sizeof *v);
     for (int i = 0; i < p->n; i++) v[i] = p->baseline[i] / p->candidate[i];
-    qsort(v, (size_t)p->n, sizeof *v, compare_doubles);
+    sort_doubles(v, (size_t)p->n);
     return v;
 }
 
@@ -111,7 +106,7 @@ static void resample(StatisticsDraw *draw, void *ctx, uint64_t seed, int n, Inte
     for (int k = 0; mean && k < n; k++) mean[k] /= RESAMPLES;
     for (int k = 0; k < n; k++) {
         double *v = &all[k * RESAMPLES];
-        qsort(v, RESAMPLES, sizeof *v, compare_doubles);
+        sort_doubles(v, RESAMPLES);
         out[k].low = v[LOW_INDEX];
         out[k].high = v[HIGH_INDEX];
     }
@@ -194,7 +189,7 @@ void statistics_median_interval(const double *v, int n, Interval *out)
     double *sorted = memory_array((size_t)n, sizeof *sorted), half = 1.96 * sqrt(n) / 2;
     int low = (int)floor(n / 2.0 - half) - 1, high = (int)ceil(n / 2.0 + half);
     memcpy(sorted, v, (size_t)n * sizeof *sorted);
-    qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
+    sort_doubles(sorted, (size_t)n);
     out->middle = sorted_median(sorted, n);
     out->low = sorted[low < 0 ? 0 : low];
     out->high = sorted[high > n - 1 ? n - 1 : high];

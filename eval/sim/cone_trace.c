@@ -144,7 +144,7 @@ static TraceBy tell_apart(const Cone *c, int i, const PtxFunction *f)
     if (l->shared_bytes || !k || k->static_shared || work > MOST_OF_WARPS) return TRACE_BLOCKS;
     for (int n = 0; n < f->n_insts; n++) {
         const PtxInst *in = &f->insts[n];
-        int is_warps = slice_has_mod(in, "warp");
+        int is_warps = ptx_has_mod(in, "warp");
         for (size_t j = 0; j < sizeof of_block / sizeof *of_block; j++)
             if (!is_warps && !strcmp(in->op, of_block[j])) return TRACE_BLOCKS;
         for (size_t j = 0; j < sizeof of_warp / sizeof *of_warp; j++)

@@ -12,7 +12,7 @@
 static int has_bulk_copies(const PtxFunction *f)
 {
     for (int i = 0; i < f->n_insts; i++)
-        if (!strcmp(f->insts[i].op, "cp") && slice_has_mod(&f->insts[i], "bulk")) return 1;
+        if (!strcmp(f->insts[i].op, "cp") && ptx_has_mod(&f->insts[i], "bulk")) return 1;
     return 0;
 }
 

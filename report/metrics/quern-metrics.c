@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "base/sort.h"
 #include "base/stop.h"
 #include "report/metrics/exposition.h"
 
@@ -92,11 +93,6 @@ static void watch(const char *name)
     if (n_watched < MAX_RUNS) watched[n_watched++].name = memory_strdup(name);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Adds the runs below the folder that are not watched yet. */
 static void find_runs(void)
 {
@@ -106,7 +102,7 @@ static void find_runs(void)
     for (struct dirent *e; d && n < 1024 && (e = readdir(d));)
         if (e->d_name[0] != '.') names[n++] = memory_strdup(e->d_name);
     if (d) closedir(d);
-    qsort(names, (size_t)n, sizeof *names, by_name);
+    sort_texts(names, (size_t)n);
     for (int i = 0; i < n; i++) {
         char *settings = memory_printf("%s/%s/settings.mk", args.runs, names[i]);
         if (!access(settings, R_OK)) watch(names[i]);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 
 static const double least_score = 0.01;
 
@@ -64,16 +65,10 @@ static void count_techniques(RoundFigures *f, const Sample *s)
     }
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double figures_best_of(double *score, int n, int k)
 {
     if (k > n) k = n;
-    qsort(score, (size_t)n, sizeof *score, ascending);
+    sort_doubles(score, (size_t)n);
     double chance = n ? (double)k / n : 0, sum = 0; /* that the highest is drawn */
     for (int i = n - 1; i >= k - 1 && i >= 0; i--) {
         sum += chance * score[i];

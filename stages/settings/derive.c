@@ -9,6 +9,7 @@
 
 #include "base/digest.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "eval/judge/verdict/verdict.h"
 #include "stages/settings/settings.h"
 #include "tasks/task.h"
@@ -19,11 +20,6 @@ typedef struct {
     char **items;
     size_t n;
 } Names;
-
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
 
 static void names_add(Names *l, char *name)
 {
@@ -55,7 +51,7 @@ static int list(const char *folder, int folders, int hidden, Names *out, Error *
             free(path);
     }
     closedir(d);
-    if (out->n) qsort(out->items, out->n, sizeof *out->items, by_bytes);
+    if (out->n) sort_texts(out->items, out->n);
     return 0;
 }
 
@@ -89,7 +85,7 @@ static int digest_kernels(const char *folder, char hex[DIGEST_HEX], Error *err)
     Digester g;
     Digest d;
     int rc = list_kernels(folder, &lines, err);
-    if (lines.n) qsort(lines.items, lines.n, sizeof *lines.items, by_bytes);
+    if (lines.n) sort_texts(lines.items, lines.n);
     digester_init(&g);
     for (size_t i = 0; i < lines.n; i++) digester_add(&g, lines.items[i], strlen(lines.items[i]));
     digester_finish(&g, &d);

@@ -15,6 +15,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/sort.h"
 
 enum { OPEN_FOLDERS = 16 };
 
@@ -102,11 +103,6 @@ static int refuse_live(const char *queue, Error *err)
     return busy ? error_set(err, ERROR_INVALID, "the run is going on: end it first, or wait") : 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static int show(const char *run, Error *err)
 {
     char *names[PATH_MAX / 16], path[PATH_MAX];
@@ -118,7 +114,7 @@ static int show(const char *run, Error *err)
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
             names[n++] = memory_strdup(e->d_name);
     closedir(d);
-    qsort(names, (size_t)n, sizeof *names, by_name);
+    sort_texts(names, (size_t)n);
     printf("%-24s %10s %12s\n", "in the run", "MB", "can go, MB");
     for (int i = 0; i < n; i++) {
         snprintf(path, sizeof path, "%s/%s", run, names[i]);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "tasks/derive/honest.h"
 #include "tasks/derive/honest_way.h"
 #include "tasks/derive/tf32.h"
@@ -62,15 +63,9 @@ static void take(void *ctx, int way, int single, double *const *got)
 
 /* ---- one row ---- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double middle(double *x, size_t n)
 {
-    qsort(x, n, sizeof *x, ascending);
+    sort_doubles(x, n);
     return n ? x[n / 2] : 0;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "ops/op_chain.h"
 #include "tasks/derive/derive.h"
 #include "tasks/derive/honest_way.h"
@@ -147,12 +148,6 @@ static int is_half(Dtype d)
     return d == DTYPE_F16 || d == DTYPE_BF16;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The middle one of f over a sample of an output's elements, without zeros. */
 typedef double Size(double want, double got);
 static double middle(HonestCase *c, int i, Size *f)
@@ -163,7 +158,7 @@ static double middle(HonestCase *c, int i, Size *f)
         if (c->want[i][k] != 0 && isfinite(c->want[i][k]))
             c->relative[n++] = f(c->want[i][k], c->got[i][k]);
     if (!n) return 0;
-    qsort(c->relative, n, sizeof *c->relative, ascending);
+    sort_doubles(c->relative, n);
     return c->relative[n / 2];
 }
 
@@ -268,7 +263,7 @@ static double spread(double *of, int n)
     for (int k = 0; k < n; k++)
         if (of[k] > 0) of[kept++] = of[k];
     if (!kept) return 1;
-    qsort(of, (size_t)kept, sizeof *of, ascending);
+    sort_doubles(of, (size_t)kept);
     return of[kept - 1] / of[(kept - 1) / 2];
 }
 
@@ -454,7 +449,7 @@ static void settle_relative(HonestCase *c, int draws, HonestError *out)
 {
     for (int i = 0; i < c->t->n_outputs; i++) {
         double *error = c->middle_error[i];
-        qsort(error, (size_t)draws, sizeof *error, ascending);
+        sort_doubles(error, (size_t)draws);
         out->rtol[i] = error[c->n[i] < FEW ? draws / 2 : draws - 1];
     }
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "tasks/derive/honest.h"
 #include "tasks/derive/measured_sizes.h"
 #include "tasks/derive/sizes.h"
@@ -141,12 +142,6 @@ static int draw(Measured *m, Error *err)
 
 /* ---- errors ---- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double relative(double want, double got)
 {
     return want == 0 ? 0 : fabs(got / want - 1);
@@ -161,7 +156,7 @@ static double middle(Measured *m, int i)
         if (m->want[i][k] != 0 && isfinite(m->got[i][k] / m->want[i][k]))
             m->sorted[n++] = relative(m->want[i][k], m->got[i][k]);
     if (!n) return 0;
-    qsort(m->sorted, n, sizeof *m->sorted, ascending);
+    sort_doubles(m->sorted, n);
     return m->sorted[n / 2];
 }
 
@@ -173,7 +168,7 @@ static double middle_size(Measured *m, int i)
     for (int64_t k = 0; k < m->n[i]; k += step)
         if (isfinite(m->want[i][k])) m->sorted[n++] = fabs(m->want[i][k]);
     if (!n) return 0;
-    qsort(m->sorted, n, sizeof *m->sorted, ascending);
+    sort_doubles(m->sorted, n);
     return m->sorted[n / 2];
 }
 

@@ -24,13 +24,6 @@ static void note_read(Lanes *l, const PtxOperand *o)
     if (o->kind == OPND_REG && o->cls < REG_CLASSES) l->read[o->cls][o->reg] = 1;
 }
 
-static int has_mod(const PtxInst *in, const char *mod)
-{
-    for (int i = 0; i < in->n_mods; i++)
-        if (!strcmp(in->mods[i], mod)) return 1;
-    return 0;
-}
-
 /* Does an instruction read the atomic's result? */
 static int is_read(const Lanes *l, const PtxInst *in)
 {
@@ -44,14 +37,15 @@ static int is_read(const Lanes *l, const PtxInst *in)
 static int is_merged(const Lanes *l, const PtxInst *in)
 {
     static const char *const ops[] = {"add", "min", "max", "and", "or", "xor"};
-    int returns = !strcmp(in->op, "atom"), known = 0, add = has_mod(in, "add");
+    int returns = !strcmp(in->op, "atom"), known = 0, add = ptx_has_mod(in, "add");
     if (in->n_operands != returns + 2) return 0;
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) known |= has_mod(in, ops[i]);
-    if (!known || (!has_mod(in, "u32") && !has_mod(in, "s32") && !has_mod(in, "b32"))) return 0;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) known |= ptx_has_mod(in, ops[i]);
+    if (!known || (!ptx_has_mod(in, "u32") && !ptx_has_mod(in, "s32") && !ptx_has_mod(in, "b32")))
+        return 0;
     const PtxOperand *to = &in->operands[returns], *value = &in->operands[returns + 1];
     int used = is_read(l, in);
     if (!varying_operand(&l->varying, to)) return add || !used;
-    int shared = has_mod(in, "shared") || has_mod(in, "shared::cta");
+    int shared = ptx_has_mod(in, "shared") || ptx_has_mod(in, "shared::cta");
     return shared && add && !used && value->kind == OPND_INT && value->value == 1;
 }
 

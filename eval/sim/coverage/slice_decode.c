@@ -4,13 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int slice_has_mod(const PtxInst *in, const char *mod)
-{
-    for (int i = 0; i < in->n_mods; i++)
-        if (!strcmp(in->mods[i], mod)) return 1;
-    return 0;
-}
-
 int slots_of(SliceSlots *s, const PtxOperand *o)
 {
     int *slot = &s->of[o->cls][o->reg];
@@ -115,15 +108,15 @@ static void take_sources(const PtxInst *in, SliceSlots *slots, SliceInst *out)
 
 static void decode_product(const PtxInst *in, SliceInst *out)
 {
-    int wide = slice_has_mod(in, "wide"), is_mad = in->op[1] == 'a';
+    int wide = ptx_has_mod(in, "wide"), is_mad = in->op[1] == 'a';
     out->n_sources = is_mad ? 3 : 2;
-    out->op = slice_has_mod(in, "lo") ? (is_mad ? OP_MAD : OP_MUL)
-              : wide                  ? (is_mad ? OP_MAD_WIDE : OP_MUL_WIDE)
-              : is_mad                ? OP_UNKNOWN
-                                      : OP_MUL_HIGH;
+    out->op = ptx_has_mod(in, "lo") ? (is_mad ? OP_MAD : OP_MUL)
+              : wide                ? (is_mad ? OP_MAD_WIDE : OP_MUL_WIDE)
+              : is_mad              ? OP_UNKNOWN
+                                    : OP_MUL_HIGH;
     out->from_bits = out->bits;
     if (wide) out->bits *= 2;
-    if (slice_has_mod(in, "sat")) out->op = OP_UNKNOWN;
+    if (ptx_has_mod(in, "sat")) out->op = OP_UNKNOWN;
 }
 
 static void decode_compare(const PtxInst *in, SliceInst *out)
@@ -141,10 +134,10 @@ static void decode_compare(const PtxInst *in, SliceInst *out)
         out->k = (uint8_t)kinds[i].k;
         if (kinds[i].is_unsigned) out->is_signed = 0;
     }
-    out->combine = slice_has_mod(in, "and")   ? COMBINE_WITH_AND
-                   : slice_has_mod(in, "or")  ? COMBINE_WITH_OR
-                   : slice_has_mod(in, "xor") ? COMBINE_WITH_XOR
-                                              : COMBINE_NOT;
+    out->combine = ptx_has_mod(in, "and")   ? COMBINE_WITH_AND
+                   : ptx_has_mod(in, "or")  ? COMBINE_WITH_OR
+                   : ptx_has_mod(in, "xor") ? COMBINE_WITH_XOR
+                                            : COMBINE_NOT;
     out->n_sources = out->combine ? 3 : 2;
 }
 
@@ -205,16 +198,16 @@ static void decode_param(const PtxFunction *f, const PtxInst *in, SliceInst *out
 /* Addresses of the block's and of the thread's memory are in windows of generic ones. */
 static void decode_address_space(const PtxInst *in, SliceInst *out)
 {
-    int shared = slice_has_mod(in, "shared"), local = slice_has_mod(in, "local"),
-        param = slice_has_mod(in, "param");
+    int shared = ptx_has_mod(in, "shared"), local = ptx_has_mod(in, "local"),
+        param = ptx_has_mod(in, "param");
     uint64_t window = shared ? SHARED_WINDOW : param ? PARAM_WINDOW : LOCAL_WINDOW;
     out->n_sources = 1;
-    out->op = slice_has_mod(in, "global") ? OP_MOVE : OP_UNKNOWN;
+    out->op = ptx_has_mod(in, "global") ? OP_MOVE : OP_UNKNOWN;
     if (!shared && !local && !param) return;
     out->op = OP_ADD;
     out->n_sources = 2;
     out->sources[1].kind = SOURCE_CONSTANT;
-    out->sources[1].value = slice_has_mod(in, "to") ? 0 - window : window;
+    out->sources[1].value = ptx_has_mod(in, "to") ? 0 - window : window;
 }
 
 static void decode_by_name(const PtxFunction *f, const PtxInst *in, SliceSlots *slots,
@@ -223,13 +216,13 @@ static void decode_by_name(const PtxFunction *f, const PtxInst *in, SliceSlots *
     SliceType t = type_of(in, 0);
     out->bits = (uint8_t)t.bits;
     out->is_signed = (uint8_t)t.is_signed;
-    if (!t.bits || in->bad || in->n_operands < 2 || slice_has_mod(in, "cc")) return;
+    if (!t.bits || in->bad || in->n_operands < 2 || ptx_has_mod(in, "cc")) return;
     if (!strcmp(in->op, "mov")) {
         if (!decode_own_address(f, in, out)) decode_move(in, slots, out);
         return;
     }
     if (!strcmp(in->op, "ld")) {
-        if (slice_has_mod(in, "param")) decode_param(f, in, out);
+        if (ptx_has_mod(in, "param")) decode_param(f, in, out);
         return;
     }
     if (!t.is_integer) return;
@@ -238,7 +231,7 @@ static void decode_by_name(const PtxFunction *f, const PtxInst *in, SliceSlots *
     } else if (!strcmp(in->op, "cvt")) {
         SliceType to = type_of(in, 1);
         out->op =
-            to.is_integer && to.bits >= 16 && !slice_has_mod(in, "sat") ? OP_CONVERT : OP_UNKNOWN;
+            to.is_integer && to.bits >= 16 && !ptx_has_mod(in, "sat") ? OP_CONVERT : OP_UNKNOWN;
         out->from_bits = out->bits;
         out->bits = (uint8_t)to.bits;
         out->n_sources = 1;
@@ -249,7 +242,7 @@ static void decode_by_name(const PtxFunction *f, const PtxInst *in, SliceSlots *
     } else if (!find_plain(in, out)) {
         return;
     }
-    if (slice_has_mod(in, "sat")) out->op = OP_UNKNOWN;
+    if (ptx_has_mod(in, "sat")) out->op = OP_UNKNOWN;
     take_sources(in, slots, out);
 }
 
@@ -269,28 +262,27 @@ static int is_elsewhere(const PtxInst *in)
     static const char *const spaces[] = {"shared",          "local", "shared::cta",
                                          "shared::cluster", "param", "const"};
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
-        if (slice_has_mod(in, spaces[i])) return 1;
+        if (ptx_has_mod(in, spaces[i])) return 1;
     return 0;
 }
 
 static int is_store(const PtxInst *in)
 {
     if (!strcmp(in->op, "cp"))
-        return slice_has_mod(in, "bulk") && slice_has_mod(in, "global") &&
-               slice_has_mod(in, "bulk_group") && !slice_has_mod(in, "reduce");
+        return ptx_has_mod(in, "bulk") && ptx_has_mod(in, "global") &&
+               ptx_has_mod(in, "bulk_group") && !ptx_has_mod(in, "reduce");
     if (is_elsewhere(in)) return 0;
-    return !strcmp(in->op, "st") || (!strcmp(in->op, "atom") && slice_has_mod(in, "exch")) ||
-           (!strcmp(in->op, "wmma") && slice_has_mod(in, "store"));
+    return !strcmp(in->op, "st") || (!strcmp(in->op, "atom") && ptx_has_mod(in, "exch")) ||
+           (!strcmp(in->op, "wmma") && ptx_has_mod(in, "store"));
 }
 
 static int is_load(const PtxInst *in)
 {
     if (!strcmp(in->op, "cp"))
-        return slice_has_mod(in, "global") && in->n_operands > 2 &&
-               !slice_has_mod(in, "bulk_group");
+        return ptx_has_mod(in, "global") && in->n_operands > 2 && !ptx_has_mod(in, "bulk_group");
     if (is_elsewhere(in)) return 0;
     return !strcmp(in->op, "ld") || !strcmp(in->op, "atom") || !strcmp(in->op, "red") ||
-           (!strcmp(in->op, "wmma") && slice_has_mod(in, "load"));
+           (!strcmp(in->op, "wmma") && ptx_has_mod(in, "load"));
 }
 
 static int is_atomic(const PtxInst *in)
@@ -308,22 +300,19 @@ int slice_address(const PtxInst *in, SliceKind kind)
 {
     if (!strcmp(in->op, "cp")) return kind == SLICE_LOADS;
     return !strcmp(in->op, "atom") || !strcmp(in->op, "ld") ||
-           (!strcmp(in->op, "wmma") && slice_has_mod(in, "load"));
+           (!strcmp(in->op, "wmma") && ptx_has_mod(in, "load"));
 }
 
 static uint32_t elements_of(const PtxInst *in)
 {
-    return slice_has_mod(in, "v8")   ? 8
-           : slice_has_mod(in, "v4") ? 4
-           : slice_has_mod(in, "v2") ? 2
-                                     : 1;
+    return ptx_has_mod(in, "v8") ? 8 : ptx_has_mod(in, "v4") ? 4 : ptx_has_mod(in, "v2") ? 2 : 1;
 }
 
 uint32_t slice_element(const PtxInst *in)
 {
-    if (!strcmp(in->op, "cp")) return slice_has_mod(in, "tensor") ? 1 : 4;
-    if (slice_has_mod(in, "f16x2") || slice_has_mod(in, "bf16x2")) return 4;
-    if (slice_has_mod(in, "f16") || slice_has_mod(in, "bf16")) return 2;
+    if (!strcmp(in->op, "cp")) return ptx_has_mod(in, "tensor") ? 1 : 4;
+    if (ptx_has_mod(in, "f16x2") || ptx_has_mod(in, "bf16x2")) return 4;
+    if (ptx_has_mod(in, "f16") || ptx_has_mod(in, "bf16")) return 2;
     return (uint32_t)type_of(in, 0).bits / 8;
 }
 
@@ -331,12 +320,12 @@ uint32_t slice_element(const PtxInst *in)
 static void decode_tile(const PtxInst *in, int at, SliceSlots *slots, SliceInst *out)
 {
     uint32_t m = 16, n = 16, k = 16;
-    if (slice_has_mod(in, "m32n8k16")) m = 32, n = 8;
-    if (slice_has_mod(in, "m8n32k16")) m = 8, n = 32;
-    if (slice_has_mod(in, "m8n8k4")) m = 8, n = 8, k = 4;
-    if (slice_has_mod(in, "m16n16k8")) k = 8;
-    uint32_t rows = slice_has_mod(in, "b") ? k : m, cols = slice_has_mod(in, "a") ? k : n;
-    int by_rows = slice_has_mod(in, "row");
+    if (ptx_has_mod(in, "m32n8k16")) m = 32, n = 8;
+    if (ptx_has_mod(in, "m8n32k16")) m = 8, n = 32;
+    if (ptx_has_mod(in, "m8n8k4")) m = 8, n = 8, k = 4;
+    if (ptx_has_mod(in, "m16n16k8")) k = 8;
+    uint32_t rows = ptx_has_mod(in, "b") ? k : m, cols = ptx_has_mod(in, "a") ? k : n;
+    int by_rows = ptx_has_mod(in, "row");
     out->op = OP_STORE_TILE;
     out->rows = by_rows ? rows : cols;
     out->bytes = (by_rows ? cols : rows) * out->k;
@@ -352,7 +341,7 @@ static void decode_tile(const PtxInst *in, int at, SliceSlots *slots, SliceInst 
 static int size_operand(const PtxInst *in, SliceKind kind)
 {
     const PtxOperand *read = in->n_operands > 3 ? &in->operands[3] : NULL;
-    if (kind != SLICE_LOADS || !read || slice_has_mod(in, "bulk")) return 2;
+    if (kind != SLICE_LOADS || !read || ptx_has_mod(in, "bulk")) return 2;
     return read->kind == OPND_INT || (read->kind == OPND_REG && read->cls == REG_32) ? 3 : 2;
 }
 
@@ -384,7 +373,7 @@ void slice_decode_access(const PtxInst *in, SliceKind kind, SliceSlots *slots, S
     out->bytes = elements_of(in) * out->k;
     if (!strcmp(in->op, "wmma")) decode_tile(in, at, slots, out);
     if (!is_copy) return;
-    if (slice_has_mod(in, "tensor")) {
+    if (ptx_has_mod(in, "tensor")) {
         decode_box(&in->operands[at + 1], slots, out);
         return;
     }

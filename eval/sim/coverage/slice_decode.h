@@ -23,6 +23,5 @@ void slice_decode(const PtxFunction *f, const PtxInst *in, SliceSlots *slots, Sl
 void slice_decode_access(const PtxInst *in, SliceKind kind, SliceSlots *slots, SliceInst *out);
 /* The guard of an instruction; SOURCE_NONE: it has none. */
 SliceSource slice_guard(const PtxInst *in, SliceSlots *slots);
-int slice_has_mod(const PtxInst *in, const char *mod);
 
 #endif

@@ -41,23 +41,16 @@ typedef struct {
     int grouped; /* the function awaits asynchronous copies by groups alone */
 } CostWalk;
 
-static int has_mod(const PtxInst *in, const char *mod)
-{
-    for (int i = 0; i < in->n_mods; i++)
-        if (!strcmp(in->mods[i], mod)) return 1;
-    return 0;
-}
-
 /* An mbarrier awaits the copies of the thread so far. */
 static int arrives_by_copies(const PtxInst *in)
 {
-    return !strcmp(in->op, "cp") && has_mod(in, "async") && has_mod(in, "mbarrier");
+    return !strcmp(in->op, "cp") && ptx_has_mod(in, "async") && ptx_has_mod(in, "mbarrier");
 }
 
 static int awaits_groups(const PtxInst *in)
 {
-    return !strcmp(in->op, "cp") && !has_mod(in, "bulk") &&
-           (has_mod(in, "wait_group") || has_mod(in, "wait_all"));
+    return !strcmp(in->op, "cp") && !ptx_has_mod(in, "bulk") &&
+           (ptx_has_mod(in, "wait_group") || ptx_has_mod(in, "wait_all"));
 }
 
 /* Does the value come from global memory, by a load or by an atomic that returns it? Or does the instruction
@@ -65,12 +58,12 @@ static int awaits_groups(const PtxInst *in)
 static int is_far(const CostWalk *c, const PtxInst *in, int inst_class)
 {
     if (c->grouped && awaits_groups(in))
-        return has_mod(in, "wait_all") || (in->n_operands && !in->operands[0].value);
-    if (c->grouped && !strcmp(in->op, "cp") && has_mod(in, "async") && !has_mod(in, "bulk"))
+        return ptx_has_mod(in, "wait_all") || (in->n_operands && !in->operands[0].value);
+    if (c->grouped && !strcmp(in->op, "cp") && ptx_has_mod(in, "async") && !ptx_has_mod(in, "bulk"))
         return 0;
     return inst_class == INST_GLOBAL_LOAD ||
-           (!strcmp(in->op, "atom") && !has_mod(in, "shared") && !has_mod(in, "shared::cta") &&
-            !has_mod(in, "shared::cluster"));
+           (!strcmp(in->op, "atom") && !ptx_has_mod(in, "shared") &&
+            !ptx_has_mod(in, "shared::cta") && !ptx_has_mod(in, "shared::cluster"));
 }
 
 static void raise_level(WaitLevel *to, WaitLevel v)
@@ -102,7 +95,8 @@ static void set_dest(CostWalk *c, const PtxOperand *o, uint32_t ready, WaitLevel
 static int is_fence(const PtxInst *in)
 {
     return !strncmp(in->op, "bar", 3) || !strcmp(in->op, "membar") || !strcmp(in->op, "fence") ||
-           (!strcmp(in->op, "cp") && (has_mod(in, "wait_group") || has_mod(in, "wait_all")));
+           (!strcmp(in->op, "cp") &&
+            (ptx_has_mod(in, "wait_group") || ptx_has_mod(in, "wait_all")));
 }
 
 /* Cycles of a fence between proxies that is not of shared memory alone: it waits for all copies in flight. An
@@ -111,8 +105,8 @@ enum { WIDE_FENCE_CYCLES = 640 };
 
 static uint32_t fence_cycles(const PtxInst *in)
 {
-    return !strcmp(in->op, "fence") && has_mod(in, "proxy") && has_mod(in, "async") &&
-                   !has_mod(in, "shared::cta") && !has_mod(in, "shared::cluster")
+    return !strcmp(in->op, "fence") && ptx_has_mod(in, "proxy") && ptx_has_mod(in, "async") &&
+                   !ptx_has_mod(in, "shared::cta") && !ptx_has_mod(in, "shared::cluster")
                ? WIDE_FENCE_CYCLES
                : 0;
 }
@@ -131,9 +125,9 @@ static uint32_t host_cost(const PtxInst *in)
     for (size_t i = 0; i < sizeof slow / sizeof slow[0]; i++)
         if (!strcmp(in->op, slow[i].op)) return slow[i].cost;
     int fma = !strcmp(in->op, "fma"), access = !strcmp(in->op, "ld") || !strcmp(in->op, "st");
-    if (access && (has_mod(in, "global") || has_mod(in, "param"))) return 32;
-    if (has_mod(in, "f16x2") || has_mod(in, "bf16x2")) return fma ? 320 : 80;
-    return has_mod(in, "f16") || has_mod(in, "bf16") ? fma ? 160 : 40 : 0;
+    if (access && (ptx_has_mod(in, "global") || ptx_has_mod(in, "param"))) return 32;
+    if (ptx_has_mod(in, "f16x2") || ptx_has_mod(in, "bf16x2")) return fma ? 320 : 80;
+    return ptx_has_mod(in, "f16") || ptx_has_mod(in, "bf16") ? fma ? 160 : 40 : 0;
 }
 
 /* What a short branch skips waits for its condition, as far as it is known. */
@@ -166,9 +160,9 @@ static void walk_inst(CostWalk *c, const Decoder *d, int i)
     cost->chain += fence_cycles(in);
     WaitLevel level = c->need;
     if (inst_class == INST_SHARED_LOAD || local) raise_level(&level, c->kept);
-    if (has_mod(in, "param") && dest) raise_level(&level, c->params);
-    if (has_mod(in, "param") && !dest) raise_level(&c->params, level);
-    if ((far || local) && !has_mod(in, "nc")) raise_level(&level, c->order);
+    if (ptx_has_mod(in, "param") && dest) raise_level(&level, c->params);
+    if (ptx_has_mod(in, "param") && !dest) raise_level(&c->params, level);
+    if ((far || local) && !ptx_has_mod(in, "nc")) raise_level(&level, c->order);
     level.global += (uint32_t)far;
     level.local += (uint32_t)local;
     if (far && level.global > c->counted.global) {

@@ -326,8 +326,7 @@ static int trap_op(Decoder *d)
     return 0;
 }
 
-/* Instructions without an effect on results, with any modifiers. */
-static int nothing_op(Decoder *d)
+int decode_nothing(Decoder *d)
 {
     d->mods_used = (1u << d->in->n_mods) - 1;
     decode_emit(d, h_nop);
@@ -351,10 +350,10 @@ int decode_control(Decoder *d)
         {"fence", fence_op},
         {"trap", trap_op},
         {"brkpt", trap_op},
-        {"nanosleep", nothing_op},
-        {"griddepcontrol", nothing_op},
-        {"pmevent", nothing_op},
-        {"setmaxnreg", nothing_op},
+        {"nanosleep", decode_nothing},
+        {"griddepcontrol", decode_nothing},
+        {"pmevent", decode_nothing},
+        {"setmaxnreg", decode_nothing},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (!strcmp(d->in->op, table[i].name)) return table[i].fn(d);

@@ -400,13 +400,6 @@ static int discard(Decoder *d)
     return 0;
 }
 
-static int no_effect(Decoder *d)
-{
-    d->mods_used = (1u << d->in->n_mods) - 1;
-    decode_emit(d, h_nop);
-    return 0;
-}
-
 /* createpolicy: loads and stores ignore the cache hint that it makes. */
 static int create_policy(Decoder *d)
 {
@@ -428,7 +421,7 @@ int decode_memory(Decoder *d)
     if (!strcmp(op, "red") && !decode_has(d, "async")) return atomic(d, 0);
     if (!strcmp(op, "cp") && decode_has(d, "async")) return copy_async(d);
     if (!strcmp(op, "prefetch") || !strcmp(op, "prefetchu") || !strcmp(op, "applypriority"))
-        return no_effect(d);
+        return decode_nothing(d);
     if (!strcmp(op, "discard")) return discard(d);
     if (!strcmp(op, "createpolicy")) return create_policy(d);
     return 1;

@@ -30,13 +30,6 @@ static const char *type_of(const PtxInst *in, int back)
     return "";
 }
 
-static int has(const PtxInst *in, const char *mod)
-{
-    for (int i = 0; i < in->n_mods; i++)
-        if (!strcmp(in->mods[i], mod)) return 1;
-    return 0;
-}
-
 static int is_entry_param(const PtxFunction *p, const PtxVar *v)
 {
     for (int i = 0; i < p->n_params && p->is_entry; i++)
@@ -54,7 +47,7 @@ int definedness_param(const Definedness *k, const PtxInst *in, ParamAccess *out)
     int64_t at = o->value, bytes = bits_of(type_of(in, 0)) / 8;
     if (v->space != SPACE_PARAM || is_entry_param(k->p, v) || !bytes) return 0;
     *out = (ParamAccess){.bytes = (int)bytes, .is_store = store};
-    out->items = has(in, "v2") ? 2 : has(in, "v4") ? 4 : 1;
+    out->items = ptx_has_mod(in, "v2") ? 2 : ptx_has_mod(in, "v4") ? 4 : 1;
     uint64_t size = (uint64_t)(bytes * out->items), word = v->offset - k->p->n_regs[REG_32];
     if (at < 0 || size > v->size || (uint64_t)at > v->size - size) return 0;
     out->at = (int)(at % 4);
@@ -224,8 +217,8 @@ static int funnel_flow(const Flow *f)
 {
     int s, lo = value_of(f, 1), hi = value_of(f, 2);
     if (!constant_at(f, 3, &s)) return 0;
-    s = has(f->in, "wrap") ? s & 31 : s < 32 ? s : 32;
-    if (has(f->in, "l")) s = 32 - s;
+    s = ptx_has_mod(f->in, "wrap") ? s & 31 : s < 32 ? s : 32;
+    if (ptx_has_mod(f->in, "l")) s = 32 - s;
     copy_bits(f, (Bit){0, 32, 0}, (Bit){lo, 32, s}, 32 - s);
     copy_bits(f, (Bit){0, 32, 32 - s}, (Bit){hi, 32, 0}, s);
     return 1;
@@ -278,7 +271,7 @@ static int convert_flow(const Flow *f)
         return 1;
     }
     if (in->n_operands != 2) return 0;
-    if (!strchr("us", *to) || !strchr("us", *from) || has(in, "sat")) {
+    if (!strchr("us", *to) || !strchr("us", *from) || ptx_has_mod(in, "sat")) {
         depend(f, (Bit){0, width, 0}, width, (Bit){v, source, 0}, n);
         return 1;
     }
@@ -308,8 +301,9 @@ static int integer_flow(const Flow *f)
     const PtxInst *in = f->in;
     int width = in->operands[0].width;
     int low = definedness_is(in, "add") || definedness_is(in, "sub") || definedness_is(in, "neg") ||
-              ((definedness_is(in, "mul") || definedness_is(in, "mad")) && has(in, "lo"));
-    if (!low || has(in, "sat") || !strchr("us", type_of(in, 0)[0]) || !bits_of(type_of(in, 0)))
+              ((definedness_is(in, "mul") || definedness_is(in, "mad")) && ptx_has_mod(in, "lo"));
+    if (!low || ptx_has_mod(in, "sat") || !strchr("us", type_of(in, 0)[0]) ||
+        !bits_of(type_of(in, 0)))
         return 0;
     for (int i = 1; i < in->n_operands; i++)
         for (int p = 0, part = width / REG_PARTS; p < REG_PARTS; p++)
@@ -369,7 +363,8 @@ static int fill(const Flow *f)
         if (definedness_is(in, known[i].op) && in->n_operands == known[i].operands)
             return known[i].flow(f);
     if (in->n_operands < 2 || in->operands[0].kind != OPND_REG) return 0;
-    if (has(in, "f16x2") || has(in, "bf16x2") || has(in, "u16x2") || has(in, "s16x2"))
+    if (ptx_has_mod(in, "f16x2") || ptx_has_mod(in, "bf16x2") || ptx_has_mod(in, "u16x2") ||
+        ptx_has_mod(in, "s16x2"))
         return halves_flow(f);
     return integer_flow(f);
 }

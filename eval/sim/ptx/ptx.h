@@ -223,6 +223,8 @@ typedef struct {
 int ptx_parse(const char *text, size_t len, PtxModule *out, Error *err);
 void ptx_release(PtxModule *m);
 
+int ptx_has_mod(const PtxInst *in, const char *mod);
+
 /* The label, or the table of targets, that a name means inside a scope. -1: none. */
 int ptx_find_label(const PtxFunction *f, const char *name, int scope);
 int ptx_find_targets(const PtxFunction *f, const char *name, int scope);

@@ -254,6 +254,13 @@ void ptx_release(PtxModule *m)
     memset(m, 0, sizeof *m);
 }
 
+int ptx_has_mod(const PtxInst *in, const char *mod)
+{
+    for (int i = 0; i < in->n_mods; i++)
+        if (!strcmp(in->mods[i], mod)) return 1;
+    return 0;
+}
+
 int ptx_find_label(const PtxFunction *f, const char *name, int scope)
 {
     for (; scope >= 0; scope = f->scopes[scope])

@@ -1,0 +1,26 @@
+/* Both by the C library's qsort. */
+#include "base/sort.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void sort_doubles(double *v, size_t n)
+{
+    qsort(v, n, sizeof *v, by_value);
+}
+
+void sort_texts(char **v, size_t n)
+{
+    qsort(v, n, sizeof *v, by_bytes);
+}
