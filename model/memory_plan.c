@@ -2,7 +2,6 @@
  * exact except for workspaces. */
 #include "model/memory_plan.h"
 
-
 #include "model/core/ranks.h"
 #include "model/core/transformer.h"
 #include "model/decoder_create.h"

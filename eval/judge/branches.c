@@ -1,7 +1,6 @@
 /* Conditions on sizes, and the search for sizes that meet them. */
 #include "eval/judge/branches.h"
 
-
 #include "eval/judge/contents/drawn_sizes.h"
 
 static const double most_work = 4e7, some_work = 4e6; /* of drawn_sizes_work */

@@ -2,8 +2,8 @@
  * orders of summation, with and without FMA, exp by way of exp2) uses at most half of what is
  * allowed, and not so little that the rest would hide work left out; factors rounded to TF32 or
  * bfloat16 go well beyond it. Prints a table of the errors; docs/tasks.md has the
- * rule. tests/shell/derive.t runs it: drive_tolerances FOLDER, which has the same tasks as quern-derive writes
- * them of graphs. */
+ * rule. tests/shell/derive.t runs it: drive_tolerances FOLDER, which has the same tasks as quern-derive
+ * writes them of graphs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
