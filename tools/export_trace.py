@@ -1,8 +1,11 @@
 """How tools/export.py traces a module: with free sizes, without running recurrent steps, and with the
 element types that torch.autocast chooses on a GPU."""
 
+import contextlib
 import math
 import re
+import signal
+import threading
 
 import torch
 
@@ -11,6 +14,45 @@ from export_complex import Pairs, has_complex
 from export_source import Refused, blame, reason, watched
 
 MAX_FREE = 130  # parameters and buffers; of more, dimensions are fixed, since tracing would take minutes
+MAX_TRACE = 45  # CPU seconds of a trace with free sizes; a Swin's windows take minutes (2026-11-30)
+
+
+class Late(BaseException):
+    """A trace takes too long. PyTorch's own handlers of exceptions pass it on."""
+
+
+@contextlib.contextmanager
+def in_time(seconds):
+    """Ends what takes more CPU seconds, by a signal, which the main thread alone can have."""
+    def late(*given):
+        raise Late(f"a trace with free sizes takes more than {seconds} s")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+class attributes_kept:
+    """What forward has set on modules is as it was before: Swin keeps the window of a trace, whose sizes
+    another trace has not."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def __enter__(self):
+        self.kept = [(vars(m), dict(vars(m))) for m in self.module.modules()]
+
+    def __exit__(self, *error):
+        for own, before in self.kept:
+            own.clear()
+            own.update(before)
 
 
 class numbers_kept:
@@ -309,6 +351,12 @@ class Functional(torch.nn.Module):
                 setattr(m, attribute, value)
 
 
+def unmarked(given):
+    """The tensors anew: PyTorch notes on each of them which sizes are free, and a trace that fails leaves
+    that."""
+    return torch.utils._pytree.tree_map(lambda t: t.detach() if isinstance(t, torch.Tensor) else t, given)
+
+
 def trace(source, module, inputs, answers=()):
     """The exported program and the names of its inputs: those of parameters first where they are inputs too,
     so that their dimensions are free. Where the module does not allow it, only its inputs' dimensions are, or
@@ -344,10 +392,12 @@ def trace(source, module, inputs, answers=()):
     ]
     first = None
     for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
+        given = unmarked(given)
         with watched(source.file, "when it is called"), numbers_kept(), recurrent_shapes(), \
-                torch.no_grad(), expanded(), answered(answers):
+                torch.no_grad(), expanded(), answered(answers), attributes_kept(module):
             try:
-                program = torch.export.export(callee, given, dynamic_shapes=shapes, strict=False)
+                with in_time(MAX_TRACE) if shapes else contextlib.nullcontext():
+                    program = torch.export.export(callee, given, dynamic_shapes=shapes, strict=False)
                 if has_regions(program):
                     program = torch.export.export(
                         Retraced(program), given, dynamic_shapes=(shapes,) if shapes else None, strict=False
@@ -356,7 +406,7 @@ def trace(source, module, inputs, answers=()):
                     program = without_complex(callee, given, shapes) or program
             except Refused:
                 raise
-            except Exception as e:
+            except (Exception, Late) as e:
                 first = e
                 continue
         if any(has_lost_rows(n) for n in program.graph.nodes):

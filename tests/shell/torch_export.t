@@ -77,6 +77,19 @@ if not bool((mask == mask.new_ones(8, 8).triu(1)).all()):
     return x
 return (x @ x.T.new_ones(8, 8).masked_fill(mask, 0)).sqrt()'
 imported checked 'aten.sqrt'
+init='self.window = 4' module keeps <<<'if not isinstance(x.shape[0], int):
+    self.window = x.shape[0]
+    raise RuntimeError("a free size")
+return x * self.window'
+imported keeps 'aten.mul.Tensor(x, 4)'
+(cd "$root/tools" && "$python" -c 'import export_trace
+try:
+    with export_trace.in_time(0.05):
+        while True:
+            pass
+except export_trace.Late as e:
+    print(e)') >out 2>err
+is "a trace ends in time" "$(cat out)" "a trace with free sizes takes more than 0.05 s"
 module item <<<'return x * x.sum().item()'
 refused item 'contents of a tensor decide'
 module cut <<<'y = torch.relu(x) * 2 + 1
