@@ -180,12 +180,22 @@ static double time_us(const Writer *w, const Profile *p)
     return 1e6 * (most + share * (sum - most) + p->launch_s);
 }
 
+/* Of a load's elements those that no load before it reads: a tensor has each once, at however many places
+ * it is read. */
+static double new_elements(const Writer *w, int step)
+{
+    double left = (double)node_count(node_of(w, step)).at[0];
+    for (int i = 0; i < step; i++)
+        if (is_load(w, i) && w->k->step[i].node == w->k->step[step].node)
+            left -= size_of(w, w->k->step[i].axes);
+    return fmax(0, fmin(left, size_of(w, w->k->step[step].axes)));
+}
+
 static double light_us(const Writer *w, const Profile *p)
 {
     double bytes = 0;
     for (int i = 0; i < w->k->n; i++)
-        if (is_load(w, i))
-            bytes += size_of(w, w->k->step[i].axes) * (double)dtype_size(node_of(w, i)->dtype);
+        if (is_load(w, i)) bytes += new_elements(w, i) * (double)dtype_size(node_of(w, i)->dtype);
     for (int i = 0; i < w->k->n_roots; i++) {
         const Node *x = &w->k->nodes->node[w->k->root[i].node];
         bytes += (double)node_count(x).at[0] * (double)dtype_size(x->dtype);

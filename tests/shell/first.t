@@ -112,6 +112,12 @@ END
   [ "$(grep -c 'float u[0-9]*\[V\];' rotary.cu)" -ge 4 ] && grep -q 'const bool u[0-9]* = from_' rotary.cu &&
   "$BUILD/bin/quern-eval" --task qknorm --device sim:h100 rotary.cu >out 2>&1
 ok $? "norms of rows whose halves change places, by vectors and by halves: $(sed -n 's/^ *score *//p' out)"
+mkdir -p bound
+us=$(sed -n 's/^ *time *\([0-9.]*\).*/\1/p' out)
+env -u QUERN_LOG "$BUILD/bin/quern-tune" --task qknorm --device sim:h100 --bound only --output bound 2>err &&
+  awk -v bound="$(sed 's/.*the bound is \([0-9.]*\) us.*/\1/' err)" -v us="$us" \
+    'BEGIN { exit !(bound > 0 && bound < us) }'
+ok $? "the bound of a tensor that is read at several places counts it once: $(cut -c1-200 err)"
 while read -r t launches operators most what; do # most: the predicted time of the judge, in us
   "$BUILD/bin/quern-kernel" --task "$t" >own.cu && [ "$(grep -c '^//@ launch' own.cu)" = "$launches" ] &&
     [ "$(grep -c '^//@ op' own.cu)" = "$operators" ] &&
