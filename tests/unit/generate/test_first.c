@@ -529,6 +529,17 @@ static void test_tiles_fill_a_round(void **state)
     expect(source, "near_silu(t", "exp(");
 }
 
+/* Lines that are no multiples of 128 bytes cost more: a kernel that would be ahead by a little is not. */
+static void test_uneven_lines_cost_more(void **state)
+{
+    static const char *const lines[] = {"h = aten.linear(x, w)", "y = aten.silu(h)"};
+    Small s = {.axes = {{"n", NULL, 1000}, {"cols", NULL, 2216}, {"k", NULL, 2056}},
+               .inputs = {tensor("x", DTYPE_BF16, "n", "k"), tensor("w", DTYPE_BF16, "cols", "k")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){2, 3, 2}), "//@ op h = aten.linear(x, w)",
+           "half_results");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -558,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_a_kernel_of_too_many_steps_reads_what_another_stores),
         cmocka_unit_test(test_half_products_are_kernels_with_what_follows),
         cmocka_unit_test(test_tiles_fill_a_round),
+        cmocka_unit_test(test_uneven_lines_cost_more),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
