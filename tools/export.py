@@ -32,6 +32,7 @@ FORMAT = 1
 MAX_BUILD = 6 << 30     # bytes of parameters and constants that are built on the CPU for their statistics
 MAX_INPUTS = 256 << 20  # the same of example inputs
 MAX_VALUES = 64         # elements of a constant that are stored as they are
+FEW = 1024             # elements that tell most tensors from a constant
 # Operators that draw random numbers, whatever their arguments are.
 WHOLE, ASKED, CUT = range(3)  # a trace, one with answers to what contents are asked, one up to there
 RANDOM = re.compile(
@@ -196,14 +197,17 @@ def size(tensors):
 
 
 def pattern(t):
-    """The name of what a constant is made by: all elements equal, or a triangle of such elements."""
+    """The name of what a constant is made by: all elements equal, or a triangle of such elements. A part of
+    them tells most tensors."""
     t = t.float() if t.dtype.is_floating_point and t.element_size() == 1 else t
-    if bool((t == t.flatten()[0]).all()):
-        return "full", float(t.flatten()[0])
+    first = t.flatten()[:1]
+    if all(bool((part == first).all()) for part in (t.flatten()[:FEW], t)):
+        return "full", float(first)
     if t.dim() >= 2:
-        for name, corner in (("tril", t[..., -1, 0]), ("triu", t[..., 0, -1])):
-            value = corner.flatten()[0]
-            if bool((t == getattr(torch, name)(torch.full_like(t, value))).all()):
+        plane = t.reshape(-1, *t.shape[-2:])[0]
+        for name, value in (("tril", plane[-1, 0]), ("triu", plane[0, -1])):
+            own = getattr(torch, name)
+            if all(bool((part == own(torch.full_like(part, value))).all()) for part in (plane, t)):
                 return name, float(value)
     return None, None
 
