@@ -132,7 +132,7 @@ class Windowed(nn.Module):
         return [torch.randn(2, 3, 32, 32)]
 
 
-class Linear8Bias(nn.Module):
+class DistanceBias(nn.Module):
     """Bloom: a bias by the distance, fused queries, keys and values."""
 
     def __init__(self):
