@@ -10,6 +10,7 @@
 #include "base/embed.h"
 #include "base/memory.h"
 #include "base/part.h"
+#include "generate/estimate.h"
 #include "generate/fold_text.h"
 #include "generate/layout.h"
 
@@ -300,6 +301,168 @@ int convolve_parts(const Nodes *n, int fold)
     return m.folded == PRODUCT_ROWS ? 1 : (int)fmin(ceil(tiles / m.tile), MOST_PARTS);
 }
 
+/* ---- statistics ---- */
+
+enum { NEAR_STEPS = 12, LARGE_PASS = 25000000, FOLDING = 4 * SMS };
+/* Of sim:h200 (2026-11-30): seconds of an instruction for an element in a kernel whose tiles have no needless
+ * rows, and by the root of all rows over those needed; bytes a second of a block that folds a row;
+ * instructions of an element beside those that make it; and seconds of the kernels that join the parts. */
+static const double instruction_time = 3.3e-14, row_rate = 1e10, measured_work = 8,
+                    statistics_time = 6e-6;
+
+/* The kept node of which a node is made elementwise, beside other tensors that lie in memory; -1: none. *of:
+ * the first node on the way that has its shape. */
+static int made_of(const Nodes *n, int node, int depth, int *of)
+{
+    const Node *x = &n->node[node];
+    int found = -1, of_arg = -1;
+    if (x->kind == NODE_KEPT) {
+        *of = node;
+        return node;
+    }
+    if (depth > NEAR_STEPS || x->stored || (x->kind != NODE_VIEW && x->kind != NODE_POINT))
+        return -1;
+    if (x->kind == NODE_VIEW)
+        return whole(n, node) < 0 ? -1 : made_of(n, whole(n, node), depth + 1, of);
+    for (int i = 0; i < 3; i++) {
+        if (x->arg[i] < 0 || !node_same_shape(x, &n->node[x->arg[i]])) continue;
+        const Node *a = &n->node[x->arg[i]];
+        if (a->stored && a->kind != NODE_KEPT) continue;
+        const int kept = made_of(n, x->arg[i], depth + 1, &of_arg);
+        if (kept < 0 || (found >= 0 && found != kept)) return -1;
+        found = kept;
+    }
+    *of = found >= 0 && node_same_shape(x, &n->node[found]) ? node : of_arg;
+    return found;
+}
+
+/* What a fold's row has of channels; 0 at every binding: it has not all places of some. */
+static Size channels_of(const Nodes *n, const Node *f, const MatrixProduct *m)
+{
+    const Node *x = &n->node[f->arg[0]];
+    int over = 0;
+    for (int d = 0; d < x->rank; d++) {
+        if (size_is(x->size[d], 1)) continue;
+        if (!(f->dims >> d & 1) && over) return size_number(0);
+        over |= f->dims >> d & 1;
+    }
+    const Size row = size_over(node_count(x), node_count(f)), places = m->count[PRODUCT_COLUMNS];
+    if (!over || !size_divides(places, row) ||
+        !size_divides(size_over(row, places), m->count[PRODUCT_ROWS]))
+        return size_number(0);
+    return size_over(row, places);
+}
+
+/* A block makes one tile, but of a large image several. */
+static int statistics_parts(const Bindings *b, const MatrixProduct *m)
+{
+    const Convolution *v = &b->at[0];
+    double tiles = 1, classes = 1;
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        const double by = v->transposed ? (double)v->w[d].stride : 1;
+        classes *= by;
+        tiles *= ceil((double)v->w[d].out / by);
+    }
+    return (int)fmin(ceil(tiles / m->tile) * classes, MOST_PARTS);
+}
+
+/* Instructions that make an element of a node of the convolution's result. */
+static double work_of(const Nodes *n, int node, int depth)
+{
+    const Node *x = &n->node[node];
+    double work = x->kind == NODE_POINT ? point_work(x->text) : 0;
+    if (x->stored || x->kind == NODE_KEPT || depth > NEAR_STEPS) return 0;
+    for (int i = 0; i < 3; i++)
+        if (x->arg[i] >= 0) work += work_of(n, x->arg[i], depth + 1);
+    return work;
+}
+
+/* A pass that folds the results first reads them, and what reads them behind it once more, where they are too
+ * many for L2. */
+static int saves_time(const Nodes *n, const MatrixProduct *m, Size channels, int of)
+{
+    const double rows = (double)(m->count[PRODUCT_BATCH].at[0] * m->count[PRODUCT_ROWS].at[0]),
+                 columns = (double)m->count[PRODUCT_COLUMNS].at[0],
+                 row = columns * (double)channels.at[0], folds = rows / (double)channels.at[0],
+                 tile = tile_rows(m),
+                 needless = tile * ceil((double)m->count[PRODUCT_ROWS].at[0] / tile) /
+                            (double)m->count[PRODUCT_ROWS].at[0];
+    if (4 * fmin(folds, RESIDENT * SMS) * row < LARGE_PASS) return 0;
+    const double pass = fmax(4 * rows * columns / bytes_rate,
+                             ceil(folds / FOLDING) * 4 * row / row_rate),
+                 cost = rows * columns * sqrt(needless) * instruction_time *
+                        (measured_work + work_of(n, of, 0));
+    return pass > cost + statistics_time;
+}
+
+/* Parts of a channel's statistics, which the convolution's kernel makes, as those of the fold's rows. */
+static int add_statistics(Nodes *n, int spread, const MatrixProduct *m, Size channels, int of)
+{
+    Node x = n->node[spread];
+    Size size[OP_MAX_RANK];
+    const int rank = x.rank;
+    memcpy(size, x.size, sizeof size);
+    size[rank] = size_times(channels, size_number(m->parts));
+    x.rank = 3;
+    x.size[0] = m->count[PRODUCT_BATCH], x.size[1] = m->count[PRODUCT_ROWS];
+    x.size[2] = size_number(m->parts);
+    x.parts = m->parts, x.by = m->of, x.arg[0] = of, x.stored = 1;
+    x.value = x.pair = -1;
+    x.name[0] = 0;
+    return node_reshape(n, node_add(n, &x), rank + 1, size);
+}
+
+static void measure(Nodes *n, int spread)
+{
+    MatrixProduct m, other;
+    Bindings b;
+    const Node f = n->node[spread];
+    int of;
+    if (f.kind != NODE_FOLD || f.fold != FOLD_SPREAD || f.pair < 0 || f.dtype != DTYPE_F32 ||
+        f.rank == OP_MAX_RANK || f.parts || n->node[f.arg[0]].dtype != DTYPE_F32)
+        return;
+    const int kept = made_of(n, f.arg[0], 0, &of);
+    if (kept < 0 || n->node[of].dtype != DTYPE_F32 || !convolve_read(n, kept, &m) ||
+        convolve_measured(n, kept, &other) >= 0)
+        return;
+    const Size channels = channels_of(n, &f, &m);
+    product_choose(n, &m, 0);
+    if (size_is(channels, 0) || m.route == ROUTE_LIBRARY ||
+        !read_bindings(n, n->node[kept].line, &b))
+        return;
+    char key[GRAPH_NAME];
+    node_key(n, spread, key);
+    if (!genes_choose(n->genes, key,
+                      &(GenePoint){.gene = GENE_LESS,
+                                   .by_default = saves_time(n, &m, channels, of),
+                                   .most = 1}))
+        return;
+    m.parts = statistics_parts(&b, &m);
+    int part[3];
+    const Size columns = size_over(node_count(&n->node[f.arg[0]]), node_count(&f));
+    for (int i = 0; i < 3; i++) part[i] = add_statistics(n, spread, &m, channels, of);
+    kernel_join_spread(n, spread, part, columns);
+    n->node[spread].stored = n->node[f.pair].stored = 1;
+}
+
+void convolve_statistics(Nodes *n)
+{
+    const int given = n->n;
+    for (int i = 0; i < given && !n->plain; i++) measure(n, i);
+}
+
+int convolve_measured(const Nodes *n, int kept, MatrixProduct *out)
+{
+    int of = -1, found = 0;
+    for (int i = 0; i < n->n && found < 3; i++) {
+        if (n->node[i].by != kept) continue;
+        out->stat[found++] = i;
+        out->parts = n->node[i].parts;
+        of = n->node[i].arg[0];
+    }
+    return of;
+}
+
 /* ---- the text ---- */
 
 static void put_three(ProductWriter *w, const Size *s)
@@ -341,9 +504,24 @@ static void put_fold(ProductWriter *w, const char *rows)
                   fold_start(m->fold), fold_expression(m->fold), w->out);
 }
 
+/* The loop, behind the function that stores. */
+static void put_call(ProductWriter *w, const char *rows)
+{
+    const MatrixProduct *m = w->m;
+    buffer_printf(&w->body, "    convolve%s<%d, %d, %d>(shape, %s, packed_filters, packed_input, ",
+                  m->stat[0] ? "_statistics" : "", tile_rows(m), m->tile, m->stages, rows);
+    if (m->stat[0]) {
+        buffer_printf(&w->body, "%d, value, {", m->parts);
+        for (int i = 0; i < 3; i++)
+            buffer_printf(&w->body, "%s%s", i ? ", " : "", kernel_tensor(w->k, m->stat[i], 1));
+        buffer_puts(&w->body, "}, ");
+    }
+    buffer_puts(&w->body, "store);\n");
+}
+
 static void put_body(ProductWriter *w, const Bindings *b, const Shape *s)
 {
-    const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype);
+    const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype), *value = "value";
     char rows[32], columns[32];
     snprintf(rows, sizeof rows, "%s", product_size(w, s->filters));
     snprintf(columns, sizeof columns, "%s", product_size(w, s->outputs));
@@ -353,21 +531,24 @@ static void put_body(ProductWriter *w, const Bindings *b, const Shape *s)
         put_fold(w, rows);
         return;
     }
+    if (w->m->stat[0]) {
+        value = "result";
+        product_put_result(w);
+    }
     buffer_printf(&w->body,
-                  "    convolve<%d, %d, %d>(shape, %s, packed_filters, packed_input,\n"
-                  "        [&](long long batch, long long row, int first, int second, float2 sums) "
-                  "{\n"
+                  "    const auto store = [&](long long batch, long long row, int first, int "
+                  "second, float2 sums) {\n"
                   "        if (row >= %s) return;\n"
                   "        %s *at = %s + (batch * %s + row) * %s;\n"
                   "        if (second == first + 1 && (%s | first) %% 2 == 0) {\n"
-                  "            *(Pack<%s, 2> *)(at + first) = {value(batch, row, first, sums.x), "
-                  "value(batch, row, second, sums.y)};\n"
+                  "            *(Pack<%s, 2> *)(at + first) = {%s(batch, row, first, sums.x), "
+                  "%s(batch, row, second, sums.y)};\n"
                   "        } else {\n"
-                  "            at[first] = value(batch, row, first, sums.x);\n"
-                  "            if (second >= 0) at[second] = value(batch, row, second, sums.y);\n"
-                  "        }\n    });\n",
-                  tile_rows(w->m), w->m->tile, w->m->stages, rows, rows, type, w->out, rows,
-                  columns, columns, type);
+                  "            at[first] = %s(batch, row, first, sums.x);\n"
+                  "            if (second >= 0) at[second] = %s(batch, row, second, sums.y);\n"
+                  "        }\n    };\n",
+                  rows, type, w->out, rows, columns, columns, type, value, value, value, value);
+    put_call(w, rows);
 }
 
 /* ---- launches ---- */
@@ -472,7 +653,7 @@ static int put_launch(ProductWriter *w, const Bindings *b, const Shape *s, const
     buffer_printf(w->t->plan, "//@ launch kernel_%d<<<(%s)", number, t->images);
     if (m->folded != PRODUCT_ROWS)
         buffer_printf(w->t->plan, " * ceil_div(%s, %d)", t->filters, rows);
-    if (m->folded == PRODUCT_COLUMNS)
+    if (m->folded == PRODUCT_COLUMNS || m->stat[0])
         buffer_printf(w->t->plan, " * %d", m->parts);
     else
         buffer_printf(w->t->plan, " * ceil_div(%s, %d) * %lld", *most ? most : t->outputs, m->tile,
@@ -498,6 +679,8 @@ int convolve_write(ProductWriter *w)
         writer_help(&(Writer){.t = w->t}, HELP_ORDER);
         product_help(w->t, HELP_CONVOLVE_FOLDS, generate_convolve, "folds");
     }
+    if (w->m->stat[0])
+        product_help(w->t, HELP_CONVOLVE_STATISTICS, generate_convolve, "statistics");
     product_help(w->t, HELP_PACK_PLACES, generate_convolve, "pack");
     put_body(w, &b, &s);
     if (put_packed_input(w, &s, &t) || put_packed_filters(w, &t, b.at[0].transposed) ||

@@ -371,6 +371,117 @@ __device__ __forceinline__ void convolve_fold_filters(const Convolution v, int r
     if (at >= 0) out[p.batch * v.out[0] * v.out[1] * v.out[2] + at] = total;
 }
 
+//@ statistics
+// How many elements there are, their mean, and the sum of their squared distances from it.
+struct ConvolveStatistics {
+    float count, mean, spread;
+
+    __device__ __forceinline__ void add(const ConvolveStatistics &o)
+    {
+        const float all = count + o.count, share = all > 0 ? o.count / all : 0.f,
+                    apart = o.mean - mean;
+        spread += o.spread + apart * apart * count * share;
+        mean += apart * share;
+        count = all;
+    }
+
+    __device__ __forceinline__ ConvolveStatistics other(int lanes) const
+    {
+        return {__shfl_xor_sync(~0u, count, lanes), __shfl_xor_sync(~0u, mean, lanes),
+                __shfl_xor_sync(~0u, spread, lanes)};
+    }
+};
+
+// Where the parts of each filter of an image lie.
+struct ConvolveParts {
+    float *spread, *mean, *count;
+};
+
+// Of what `value` makes of the sums of row r of a thread's two, of an item. Sums beyond the outputs are taken
+// for the last one's, and left out.
+template <int N, typename V>
+__device__ __forceinline__ ConvolveStatistics convolve_measure(const Convolution &v,
+                                                               const ConvolvePlace &p,
+                                                               const float (&d)[N / 2], int row,
+                                                               int column, int r, V value)
+{
+    const int left = p.side[0].count * p.side[1].count * p.side[2].count - column;
+    ConvolveStatistics s = {0, 0, 0};
+    if (left <= 0) return s;
+    const auto measure = [&](bool whole) {
+        float x[N / 4];
+#pragma unroll
+        for (int i = 0; i < N / 4; i++) {
+            const int n = i / 2 * 8 + i % 2, there = whole || n < left ? n : left - 1;
+            x[i] = value(p.batch, row, convolve_output(v, p.side, column + there),
+                         d[i / 2 * 4 + 2 * r + i % 2]);
+            s.mean += whole || n < left ? x[i] : 0.f;
+        }
+        const int most = left / 8 * 2 + (left % 8 < 2 ? left % 8 : 2);
+        s.count = whole || most > N / 4 ? N / 4 : most;
+        s.mean /= s.count;
+#pragma unroll
+        for (int i = 0; i < N / 4; i++) {
+            const float apart = whole || i / 2 * 8 + i % 2 < left ? x[i] - s.mean : 0.f;
+            s.spread += apart * apart;
+        }
+    };
+    if (left >= N)
+        measure(true);
+    else
+        measure(false);
+    return s;
+}
+
+// Stores the sums by `each`, and makes statistics of the outputs of an image, for each filter: a block has
+// ROWS filters, and each `parts`-th tile of the outputs.
+template <int ROWS, int COLUMNS, int STAGES, typename V, typename E>
+__device__ __forceinline__ void convolve_statistics(const Convolution v, int rows,
+                                                    const float *filters, const float *x, int parts,
+                                                    V value, const ConvolveParts to, E each)
+{
+    const ConvolveWarp<ROWS, COLUMNS> warp;
+    constexpr int N = ConvolveWarp<ROWS, COLUMNS>::N;
+    const int down = (rows + ROWS - 1) / ROWS, tile = blockIdx.x % down,
+              part = blockIdx.x / down % parts, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4,
+              items = convolve_classes(v) * ((convolve_most(v) + COLUMNS - 1) / COLUMNS);
+    const long long batch = blockIdx.x / down / parts;
+    ConvolveStatistics of[2] = {{0, 0, 0}, {0, 0, 0}};
+#pragma unroll 1
+    for (int item = part; item < items; item += parts) {
+        float d[N / 2];
+        const ConvolvePlace p = convolve_sums<ROWS, COLUMNS, STAGES, N>(
+            v, rows, filters, x, (batch * items + item) * down + tile, d);
+        convolve_results<N>(v, d, warp.shared + threadIdx.x / 32 * (16 * 64), p, p.row + warp.down,
+                            p.column + warp.right, each);
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            if (p.row + warp.down + g + 8 * r < rows)
+                of[r].add(convolve_measure<N>(v, p, d, p.row + warp.down + g + 8 * r,
+                                              p.column + warp.right + 2 * t, r, value));
+        __syncthreads();
+    }
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        of[r].add(of[r].other(1));
+        of[r].add(of[r].other(2));
+    }
+    ConvolveStatistics *shared = (ConvolveStatistics *)warp.shared + warp.down + g;
+    if (ROWS == 64) { // both groups have the same filters
+        if (threadIdx.x >= 128 && !t)
+            for (int r = 0; r < 2; r++) shared[8 * r] = of[r];
+        __syncthreads();
+        if (threadIdx.x >= 128) return;
+        for (int r = 0; r < 2; r++) of[r].add(shared[8 * r]);
+    }
+    for (int r = 0; r < 2 && !t; r++) {
+        const int row = tile * ROWS + warp.down + g + 8 * r;
+        if (row >= rows) continue;
+        const long long at = (batch * rows + row) * parts + part;
+        to.spread[at] = of[r].spread, to.mean[at] = of[r].mean, to.count[at] = of[r].count;
+    }
+}
+
 //@ pack
 __device__ __forceinline__ float tf32(float x)
 {

@@ -17,6 +17,13 @@ int convolve_parts(const Nodes *n, int fold);
 /* The same of a fold's parts: the convolution, and the node of the elements that are folded, which have its
  * shape. Returns that; -1: they are others' parts. */
 int convolve_folded(const Nodes *n, int parts, MatrixProduct *out);
+/* Means and spreads of channels, or of groups of them, that a kernel of a convolution makes while it stores
+ * its results: their folds become folds of its parts, where a pass over the results takes longer by the timed
+ * sizes. After layout_nodes. */
+void convolve_statistics(Nodes *n);
+/* The statistics of a convolution: sets out->stat and out->parts. Returns the node that they are of, of its
+ * shape; -1: it has none. */
+int convolve_measured(const Nodes *n, int kept, MatrixProduct *out);
 /* As product_write. */
 int convolve_write(ProductWriter *w);
 

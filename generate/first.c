@@ -119,6 +119,7 @@ static void grow(Plan *p)
 
 static int put_line(Plan *p, int line);
 static int write_node(Plan *p, int node);
+static int put_buffer(Plan *p, int node);
 
 static const GraphValue *value_at(const Plan *p, int value)
 {
@@ -369,8 +370,6 @@ static void note_needed(Plan *p, const Kernel *k, const ProductJoin *j)
 
 /* ---- products ---- */
 
-static int put_buffer(Plan *p, int node);
-
 /* The kernel of products, and of what follows them in k. */
 static int put_product(Plan *p, const ProductJoin *j, Kernel *k)
 {
@@ -383,8 +382,19 @@ static int put_product(Plan *p, const ProductJoin *j, Kernel *k)
     return product_write(j, k, &p->text, p->err);
 }
 
+/* Names and buffers for the statistics that a product's kernel makes. */
+static int put_statistics(Plan *p, const MatrixProduct *m)
+{
+    for (int i = 0; i < 3 && m->stat[0]; i++) {
+        store(p, m->stat[i]);
+        p->done[m->stat[i]] = NODE_WRITTEN;
+        if (put_buffer(p, m->stat[i])) return -1;
+    }
+    return 0;
+}
+
 /* A product, with what makes `body` of its elements, which others read from memory: as node `of`. That may be
- * the parts of a fold. */
+ * the parts of a fold. With statistics they are of `body`. */
 static int write_product(Plan *p, int of, int body, const MatrixProduct *m)
 {
     int at = node_point(&p->nodes, "a", node_at(p, body)->dtype, body, -1), rc;
@@ -401,7 +411,7 @@ static int write_product(Plan *p, int of, int body, const MatrixProduct *m)
     } while (!rc && kernel_is_stale(k));
     j.m[0] = *m;
     if (!rc) note_needed(p, k, &j);
-    if (!rc) rc = put_product(p, &j, k) || put_buffer(p, of) ? -1 : 0;
+    if (!rc) rc = put_statistics(p, m) || put_product(p, &j, k) || put_buffer(p, of) ? -1 : 0;
     free(k);
     return rc;
 }
@@ -413,7 +423,10 @@ static void joined_products(const Plan *p, const Kernel *k, ProductJoin *j)
     j->n = 0;
     if (p->counted) product_join(k, j);
     for (int i = 0; i < j->n; i++) {
-        if (p->uses[p->nodes.node[j->m[i].of].line] != 1 || attention_at(p, j->m[i].of)) continue;
+        MatrixProduct m;
+        if (p->uses[p->nodes.node[j->m[i].of].line] != 1 || attention_at(p, j->m[i].of) ||
+            convolve_measured(&p->nodes, j->m[i].of, &m) >= 0)
+            continue;
         j->m[n] = j->m[i];
         j->step[n++] = j->step[i];
     }
@@ -524,7 +537,10 @@ static int write_kept(Plan *p, int node)
     Recurrence r;
     SmallProduct s;
     if (attention_at(p, node)) return write_attention(p, attention_at(p, node));
-    if (is_product(p, node, &m)) return write_product(p, node, node, &m);
+    if (is_product(p, node, &m)) {
+        const int of = convolve_measured(&p->nodes, node, &m);
+        return write_product(p, node, of < 0 ? node : of, &m);
+    }
     if (is_recurrence(p, node, &r)) return write_recurrence(p, &r);
     if (small_read(&p->nodes, node, &s)) return write_small(p, &s);
     int line = node_at(p, node)->line;
@@ -632,6 +648,7 @@ static int write_node(Plan *p, int node)
     if (p->done[node] || x->kind == NODE_INPUT) return 0;
     p->done[node] = NODE_BEGUN;
     if (x->kind != NODE_KEPT && !*x->name) store(p, node);
+    if (x->by >= 0) return write_node(p, x->by);
     MatrixProduct m;
     const int body = x->parts ? convolve_folded(&p->nodes, node, &m) : -1;
     const int rc = x->kind == NODE_KEPT ? write_kept(p, node)
@@ -711,7 +728,7 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
     p->nodes.genes = genes;
     p->nodes.plain = p->plain;
     if (nodes_read(&p->nodes, sizes, p->err)) return -1;
-    if (!p->plain) layout_nodes(&p->nodes);
+    if (!p->plain) layout_nodes(&p->nodes), convolve_statistics(&p->nodes);
     p->nodes.plain_names = g->n_nodes > MANY_NODES;
     buffer_init(&p->plan, SOURCE_MAX);
     buffer_init(&p->source, SOURCE_MAX);

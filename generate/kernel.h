@@ -74,6 +74,9 @@ int kernel_is_stale(const Kernel *k);
 /* Of a kernel of too many steps: the last point that it computes at several places, which another kernel is
  * to store, or -1; *err says it in both cases. */
 int kernel_repeated(const Kernel *k, Error *err);
+/* A spread and its mean become folds over the last dimension of their parts: the spreads, the means, and how
+ * many elements each is of. columns: elements of a row. */
+void kernel_join_spread(Nodes *n, int spread, const int part[3], Size columns);
 /* Joins neighbouring axes through which all elements lie in one piece. */
 void kernel_merge(Kernel *k);
 

@@ -24,7 +24,7 @@ int node_add(Nodes *n, const Node *x)
 Node node_blank(NodeKind kind, Dtype dtype)
 {
     Node x = {.kind = kind, .dtype = dtype, .arg = {-1, -1, -1}, .line = -1, .value = -1};
-    x.pair = -1;
+    x.pair = x.by = -1;
     return x;
 }
 

@@ -23,6 +23,9 @@ typedef struct {
     int folded; /* of a convolution, what the kernel folds: PRODUCT_ROWS or PRODUCT_COLUMNS, into `parts`; 0:
                  * nothing */
     Fold fold;
+    int stat
+        [3]; /* of a convolution: the parts of spreads, of means and of counts of what the kernel's text
+                  * makes of its results, which it stores; 0: none */
     Dtype dtype;
     ProductTensor side[PRODUCT_OPERANDS];
     double alpha, beta;

@@ -140,6 +140,14 @@ void product_put_value(ProductWriter *w, const char *rows)
     buffer_puts(&w->body, "    };\n");
 }
 
+void product_put_result(ProductWriter *w)
+{
+    buffer_puts(&w->body, "    const auto result = [&](long long batch, long long row, long long "
+                          "column, float total) {\n");
+    put_sum(w, &w->join->m[0], "");
+    buffer_puts(&w->body, "        return sum;\n    };\n");
+}
+
 static void put_band(Buffer *to, Band b)
 {
     buffer_printf(to, "{%lld, %lld}", (long long)b.least, (long long)b.most);

@@ -9,6 +9,7 @@ enum {
     HELP_SMALL = 12,
     HELP_CONVOLVE,
     HELP_CONVOLVE_FOLDS,
+    HELP_CONVOLVE_STATISTICS,
     HELP_PACK_PLACES,
     HELP_FACTOR,
     HELP_PRODUCT,
@@ -48,6 +49,8 @@ const char *product_size(ProductWriter *w, Size s);
 void product_put_place(ProductWriter *w, const ProductTensor *t, const char *const *index);
 /* A function `value` of batch, row, column and the sums, which is what the kernel makes of them. */
 void product_put_value(ProductWriter *w, const char *rows);
+/* A function `result` of the same, the first sum itself. */
+void product_put_result(ProductWriter *w);
 /* Appends a part of a file to the source, once by its bit. */
 void product_help(KernelText *t, int bit, const char *file, const char *part);
 /* Notes that a shared buffer needs so many elements. */

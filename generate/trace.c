@@ -409,30 +409,32 @@ static void become(Nodes *n, int node, int other)
     memcpy(n->node[node].name, own.name, sizeof own.name);
 }
 
+void kernel_join_spread(Nodes *n, int spread, const int part[3], Size columns)
+{
+    const int with = n->node[spread].pair, dtype = n->node[spread].dtype,
+              sum = over_parts(n, node_point(n, "a * b", dtype, part[1], part[2]));
+    become(n, with, node_point(n, "a / n", dtype, sum, -1));
+    n->node[with].scale = columns;
+    int less = node_point(n, "a - b", dtype, part[1], as_column(n, with));
+    become(n, spread, over_parts(n, point3(n, "a + b * c * c", part[0], part[2], less)));
+    n->node[with].pair = -1;
+}
+
 /* The same of two folds that one pass computes together: their parts are the results of one kernel. */
 static int split_pair(Nodes *n, int node, int parts, Size columns)
 {
     if (n->node[node].fold == FOLD_MEAN || n->node[node].fold == FOLD_MAX)
         node = n->node[node].pair;
-    int with = n->node[node].pair, a = add_parts(n, node, parts), b = add_parts(n, with, parts),
-        sum;
-    n->node[a].pair = b;
-    n->node[b].pair = a;
+    int with = n->node[node].pair, a = add_parts(n, node, parts), b = add_parts(n, with, parts);
+    n->node[a].pair = b, n->node[b].pair = a;
     if (n->node[node].fold == FOLD_EXPSUM) {
-        n->node[with].arg[0] = b;
-        n->node[with].dims = 1u << (n->node[b].rank - 1);
-        int most = as_column(n, with);
-        sum = over_parts(n, point3(n, "b == -INFINITY ? 0 : a * exp(b - c)", a, b, most));
+        n->node[with].arg[0] = b, n->node[with].dims = 1u << (n->node[b].rank - 1);
+        int sum = point3(n, "b == -INFINITY ? 0 : a * exp(b - c)", a, b, as_column(n, with));
+        become(n, node, over_parts(n, sum));
+        n->node[with].pair = -1;
     } else {
-        int count = part_counts(n, b, columns);
-        int mean = over_parts(n, node_point(n, "a * b", n->node[b].dtype, b, count));
-        become(n, with, node_point(n, "a / n", n->node[b].dtype, mean, -1));
-        n->node[with].scale = columns;
-        int less = node_point(n, "a - b", n->node[b].dtype, b, as_column(n, with));
-        sum = over_parts(n, point3(n, "a + b * c * c", a, count, less));
+        kernel_join_spread(n, node, (int[]){a, b, part_counts(n, b, columns)}, columns);
     }
-    become(n, node, sum);
-    n->node[with].pair = -1;
     return a;
 }
 

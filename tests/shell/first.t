@@ -28,6 +28,21 @@ ok $? "a kernel that takes such a result as one in C order is refused"
   [ "$(grep -cE 'convolve_fold_(outputs|filters)<[0-9]' folds.cu)" = 2 ] &&
   "$BUILD/bin/quern-eval" --task conv_folds --device sim:h100 folds.cu >out 2>&1
 ok $? "conv_folds, in its convolutions' kernels: $(sed -n 's/^ *score *//p' out)"
+norms='//@ schedule h route=tensor; //@ schedule part_7 less=yes
+//@ schedule g route=tensor; //@ schedule part_18 less=yes'
+"$BUILD/bin/quern-kernel" --task conv_norms --schedule "$norms" >norms.cu &&
+  [ "$(grep -c '  convolve_statistics<' norms.cu)" = 2 ] &&
+  "$BUILD/bin/quern-eval" --task conv_norms --device sim:h100 norms.cu >out 2>&1
+ok $? "statistics of norms in their convolutions' kernels: $(sed -n 's/^ *score *//p' out)"
+while read -r e; do
+  sed -E "$e" norms.cu >less.cu
+  ! cmp -s norms.cu less.cu && "$BUILD/bin/quern-eval" --task conv_norms --device sim:h100 less.cu >out 2>&1
+  [ $? = 1 ] && grep -q 'wrong_result\|race' out; ok $? "statistics with a mistake: $e"
+done <<'END'
+s/n < left \? x\[i\] : 0.f/true ? x[i] : 0.f/
+s/of\[r\].add\(of\[r\].other\(2\)\);//
+s/\.add\(shared\[8 \* r\]\)/.add({0, 0, 0})/
+END
 export QUERN_TASKS=$root/tests/fixtures/products
 while read -r t schedule; do
   "$BUILD/bin/quern-kernel" --task "$t" --schedule "$schedule" >half.cu &&

@@ -86,6 +86,11 @@ static void test_what_several_kernels_need_is_computed_once(void **state)
          "buffer float conv_transpose2d["},
         {"k2_67_conv2d_gelu_globalavgpool", "convolve_fold_outputs<64, 128, 4>(",
          "buffer float conv2d["},
+        /* A norm behind a convolution gets its rows' statistics from the convolution's kernel. */
+        {"k2_85_conv2d_groupnorm_scale_maxpool_clamp", "convolve_statistics<64, 128, 4>(",
+         "part_8, batch * 16, (features * (height - 2) * (width - 2)) / 16)"},
+        /* Sigmoids of rows that are mostly needless would take longer than the pass. */
+        {"k2_21_conv2d_add_scale_sigmoid_groupnorm", "kernel_2<<<batch * 8, ", "_statistics<"},
         /* The norm's rows, of width * 2 elements, have their axes: neighbouring threads read channels. */
         {"k2_34_convtranspose3d_layernorm_gelu_scaling", "kernel_3<<<ceil_div(inner, 32) * (",
          "ceil_div(inner * batch * depth * height * 4, 32)"},
