@@ -407,7 +407,7 @@ static int add_statistics(Nodes *n, int spread, const MatrixProduct *m, Size cha
     x.size[0] = m->count[PRODUCT_BATCH], x.size[1] = m->count[PRODUCT_ROWS];
     x.size[2] = size_number(m->parts);
     x.parts = m->parts, x.by = m->of, x.arg[0] = of, x.stored = 1;
-    x.value = x.pair = -1;
+    x.value = x.pair = x.whole = -1;
     x.name[0] = 0;
     return node_reshape(n, node_add(n, &x), rank + 1, size);
 }

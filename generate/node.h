@@ -40,7 +40,7 @@ typedef struct {
     int parts; /* of a fold: so many blocks fold a part of a row each, and the result has a last dimension
                 * of this size; 0: one folds it */
     int whole; /* of parts: the fold that was read from the graph */
-    int by; /* of parts: the kept node whose kernel makes them beside its result; -1: none */
+    int by;    /* of parts: the kept node whose kernel makes them beside its result; -1: none */
     int pair; /* of a spread or an exponential sum: the mean, the largest one; of these: it; -1: none */
     int across; /* of a gathered one: arg[1]'s dimensions replace the axis; 0: all coordinates are its */
     int axis;                       /* of a coordinate, a scan, a gathered one */

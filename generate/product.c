@@ -2,33 +2,38 @@
 #include "generate/convolve.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "eval/sim/library/library_time.h"
 
 /* What takes how long: a kernel whose factors are split before does OWN flops a second where its tiles fill
  * the multiprocessors, and moves BYTES; splitting moves SPLIT, or less in few blocks (H200, 2026-11-29). One
- * that splits its factors does DIRECT (sim:h200, 2026-11-30: 4096^3, 256 x 256 x 524288, 128 x 16384 x
- * 16384). enough: of the library's time, which the simulator's table has. split_gain: where twice as many
- * parts are worth it. */
-static const double own_rate = 1.75e14, direct_rate = 1e14, bytes_rate = 3.5e12,
+ * that splits its factors does DIRECT (H200, 2026-11-30: 4096^3, 256 x 256 x 524288, 128 x 16384 x 16384).
+ * enough: of the library's time, which the simulator's table has. split_gain: where twice as many parts are
+ * worth it. */
+static const double own_rate = 1.75e14, direct_rate = 6.3e13, bytes_rate = 3.5e12,
                     split_rate = 2.6e12, split_block = 1.5e10, split_across_block = 2e10,
                     rows_block = 5e10;
 static const double launches = 8e-6, direct_launch = 4e-6, parts_launch = 3e-6, enough = 0.96,
                     rows_enough = 0.8, split_gain = 0.9;
 enum { SMS = 132, SIDE = 128, TERMS = 64, ACROSS = 32, FEW_ROWS = 16, FEW_COLUMNS = 64 };
 enum { LEAST_DEPTH = 512, LEAST_PART = 128, MOST_PARTS = 64 };
+/* Of k3_28 (2026-11-30) 56 kernels took more than the 4 seconds that the compiler has; those of so many sizes
+ * are 21. */
+enum { MOST_SIZES = 6 };
 static const double most_bytes = 1.6e9, most_own_bytes = 6e9; /* of a plan's buffers; on a GPU */
 /* Of half types (2026-11-30, H200, 4096^3, 2048^3, 8192 x 4096 x 4096, 1000 x 1112 x 2056): the library's
  * rate; that of the kernel whose factors are copied by all threads or by tensor maps, by the columns of its
  * tiles, where the right factor's columns lie across and in one piece each; what a tile takes beside its
  * sums, and beside that where an epilogue follows; what a pass over the results moves; and what a launch
- * takes, or those of a split sum (sim:h200, which an H200's 28.7 us for 512 x 512 x 16384 agree with). */
+ * takes, or those of a split sum (256 x 256 x 131072, 16 x 256 x 65536, 64 x 4096 x 4096). */
 static const double half_library_rate = 6.9e14,
                     half_rate[2][3][2] = {{{2.5e14, 2.4e14}, {4.7e14, 4.5e14}, {6.5e14, 6.3e14}},
                                           {{4.1e14, 4.1e14}, {6.5e14, 6.5e14}, {7.5e14, 7.4e14}}},
                     half_tile = 3e-6, half_follows = 2.5e-6, passes_rate = 3.3e12,
-                    half_launches = 7e-6, half_parts = 6e-6, half_enough = 1;
+                    half_launches = 7e-6, half_parts = 10e-6, half_enough = 1;
 /* Lines that are no multiples of 128 bytes begin within such pieces: what sums take then, the kernel's and
  * the library's (1000 x 1112 x 2056, where the kernel took 27, 29 and 34 us, the library 18, 24 and 44). */
 static const double half_uneven = 1.45, library_uneven = 1.7;
@@ -367,8 +372,32 @@ static int is_along(const MatrixProduct *m)
            size_is(m->side[PRODUCT_B].step[PRODUCT_DEPTH], 1);
 }
 
+static int same_sizes(const MatrixProduct *a, const MatrixProduct *b)
+{
+    int same = a->dtype == b->dtype;
+    for (int g = 0; g < PRODUCT_GROUPS; g++) same &= size_same(a->count[g], b->count[g]);
+    return same;
+}
+
+/* Products of the graph before this one have so many sizes that the compiler has no time for kernels of its
+ * size: the first ones get kernels. */
+static int is_late(const Nodes *n, const MatrixProduct *m)
+{
+    MatrixProduct *seen = memory_array(MOST_SIZES, sizeof *seen);
+    int count = 0;
+    for (int i = 0; i < m->of && count < MOST_SIZES; i++) {
+        MatrixProduct *x = &seen[count];
+        int known = !product_read(n, i, x) || x->convolution || same_sizes(x, m);
+        for (int k = 0; k < count && !known; k++) known = same_sizes(x, &seen[k]);
+        count += !known;
+    }
+    free(seen);
+    return count == MOST_SIZES;
+}
+
 static int default_route(const Nodes *n, MatrixProduct *m)
 {
+    if (is_late(n, m)) return ROUTE_LIBRARY;
     if (is_along(m) && m->count[PRODUCT_ROWS].at[0] <= FEW_ROWS) {
         m->route = ROUTE_ROWS;
         if (float_parts(m) < rows_enough * library_time(m)) return ROUTE_ROWS;

@@ -535,16 +535,21 @@ __device__ __forceinline__ float direct_split(const float *from, unsigned char *
     return (most && !usual) || lost > 0 ? 0.f : __uint_as_float((unsigned)(exponent - 14) << 23);
 }
 
-// The sums of a tile's terms in float32.
+// The sums of a tile's `terms` in float32, of so many rows and columns at least.
 template <bool AK, bool BK>
-__device__ __forceinline__ void direct_exactly(float (&sum)[64], const float *a, const float *b)
+__device__ __forceinline__ void direct_exactly(float (&sum)[64], const float *a, const float *b,
+                                               long long rows, long long columns, long long terms)
 {
-    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2,
+              end = row / 16 * 16 >= rows  ? 0
+                    : terms < DIRECT_TERMS ? (int)terms
+                                           : DIRECT_TERMS;
 #pragma unroll 1
-    for (int k = 0; k < DIRECT_TERMS; k++) {
+    for (int k = 0; k < end; k++) {
         const float x0 = a[direct_place<AK>(row, k)], x1 = a[direct_place<AK>(row + 8, k)];
 #pragma unroll
         for (int j = 0; j < 16; j++) {
+            if (j / 4 * 32 >= columns) break;
             const float y0 = b[direct_place<BK>(8 * j + column, k)],
                         y1 = b[direct_place<BK>(8 * j + column + 1, k)];
             sum[4 * j] += x0 * y0, sum[4 * j + 1] += x0 * y1;
@@ -628,7 +633,8 @@ __device__ __forceinline__ void direct_sums(float (&sum)[64], const Factor a, co
         if (pending)
             direct_multiply(part, base + own * (2 * DIRECT_HALVES));
         else
-            direct_exactly<AK, BK>(sum, from, from + DIRECT_FLOATS);
+            direct_exactly<AK, BK>(sum, from, from + DIRECT_FLOATS, a.lines - top, b.lines - left,
+                                   a.depth - (long long)t * DIRECT_TERMS);
     }
     if (pending) direct_add(sum, part, scales[(tiles & 1) ^ 1]);
 }

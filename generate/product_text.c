@@ -331,7 +331,7 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
     const MatrixProduct *m = w->m;
     const char *side = x == PRODUCT_A ? "left" : "right";
     const ProductGroup group = x == PRODUCT_A ? PRODUCT_ROWS : PRODUCT_COLUMNS;
-    const int along = product_is_along(m, x), threads = line_threads(m), number = w->t->number;
+    const int along = product_is_along(m, x), threads = line_threads(m);
     SizeTable *sizes = w->k->nodes->sizes;
     char lines[SIZE_TEXT], batch[SIZE_TEXT], depth[SIZE_TEXT], grid[2 * SIZE_TEXT];
     const int alone = size_is(m->count[PRODUCT_BATCH], 1);
@@ -362,11 +362,15 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
                   call, side, n, side, n, m->parts);
     kernel_put_parameters(k, 1, node_count(&k->nodes->node[m->side[x].node]).at[0] >= 1 << 30,
                           &types);
-    buffer_printf(w->t->source,
-                  "extern \"C\" __global__ void __launch_bounds__(%d) split_%s_%d(%s, half "
+    Buffer source;
+    buffer_init(&source, 1 << 18);
+    buffer_printf(&source,
+                  "extern \"C\" __global__ void __launch_bounds__(%d) split_%s_@(%s, half "
                   "*__restrict__ parts, "
                   "float2 *__restrict__ factors)\n{\n%s}\n\n",
-                  along ? THREADS : 1024, side, number, types.data, own.body.data);
+                  along ? THREADS : 1024, side, types.data, own.body.data);
+    const int number = kernel_put_source(w->t, source.data);
+    buffer_release(&source);
     char times[SIZE_TEXT + 8] = "", pieces[24] = "", size[4 * SIZE_TEXT];
     if (!alone) snprintf(times, sizeof times, " * (%s)", batch);
     if (m->parts > 1) snprintf(pieces, sizeof pieces, " * %d", m->parts);
@@ -401,7 +405,7 @@ static int put_finish_launch(ProductWriter *w, const ProductTexts *t)
     char size[4 * SIZE_TEXT];
     if (w->m->parts == 1) return 0;
     snprintf(size, sizeof size, "(%s) * (%s) * (%s)", t->batch, t->rows, t->columns);
-    buffer_printf(w->t->plan, "//@ launch finish_%d<<<ceil_div(%s, %d), %d>>>(", w->t->number, size,
+    buffer_printf(w->t->plan, "//@ launch finish_%d<<<ceil_div(%s, %d), %d>>>(", w->number, size,
                   THREADS, THREADS);
     if (kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
     buffer_puts(w->t->plan, ", part_sums)\n");
@@ -425,7 +429,7 @@ static int put_launch(ProductWriter *w)
     if (read_texts(w, &t) ||
         (packed && (put_split_kernel(w, PRODUCT_A) || put_split_kernel(w, PRODUCT_B))))
         return -1;
-    buffer_printf(p, "//@ launch kernel_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d)", w->t->number,
+    buffer_printf(p, "//@ launch kernel_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d)", w->number,
                   t.rows, few ? FEW_ROWS : SIDE, t.columns, few ? FEW_COLUMNS : SIDE);
     if (!size_is(m->count[PRODUCT_BATCH], 1)) buffer_printf(p, " * (%s)", t.batch);
     if (m->parts > 1) buffer_printf(p, " * %d", m->parts);
@@ -489,27 +493,41 @@ typedef struct {
     int (*launch)(ProductWriter *w);
 } ProductForm;
 
-/* The kernel, and the one that adds up its parts. */
+static void put_form(Buffer *to, const char *bounds, const char *name, const char *parameters,
+                     const char *body)
+{
+    buffer_printf(to, "extern \"C\" __global__ void __launch_bounds__(%s) %s_@(%s)\n{\n%s}\n\n",
+                  bounds, name, parameters, body);
+}
+
+/* The kernel, and the one that adds up its parts. In deep networks many are equal. */
 static int write_form(ProductWriter *w, const ProductForm *form)
 {
-    const char *source =
-        "extern \"C\" __global__ void __launch_bounds__(%s) %s_%d(%s%s%s)\n{\n%s}\n\n";
     const int parts = w->m->parts > 1;
     ProductWriter finish = *w;
-    Buffer types;
+    Buffer types, own, source;
     buffer_init(&types, 1 << 16);
+    buffer_init(&own, 1 << 17);
+    buffer_init(&source, 1 << 21);
     buffer_init(&finish.body, 1 << 20);
     form->body(w);
     if (parts) put_finish(&finish);
     kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
-    if (form->launch(w) || finish.failed) w->failed = 1;
-    if (!w->failed)
-        buffer_printf(w->t->source, source, form->bounds, "kernel", w->t->number, types.data,
-                      parts ? ", float *__restrict__ part_sums" : "", form->more, w->body.data);
-    if (!w->failed && parts)
-        buffer_printf(w->t->source, source, "256", "finish", w->t->number, types.data,
-                      ", const float *__restrict__ part_sums", "", finish.body.data);
+    buffer_printf(&own, "%s%s%s", types.data, parts ? ", float *__restrict__ part_sums" : "",
+                  form->more);
+    put_form(&source, form->bounds, "kernel", own.data, w->body.data);
+    if (parts) {
+        buffer_puts(&types, ", const float *__restrict__ part_sums");
+        put_form(&source, "256", "finish", types.data, finish.body.data);
+    }
+    w->failed |= finish.failed;
+    if (!w->failed) {
+        w->number = kernel_put_source(w->t, source.data);
+        if (form->launch(w)) w->failed = 1;
+    }
     buffer_release(&finish.body);
+    buffer_release(&source);
+    buffer_release(&own);
     buffer_release(&types);
     return w->failed ? -1 : 0;
 }
@@ -826,8 +844,7 @@ static void put_half_body(ProductWriter *w)
 void product_put_launch(ProductWriter *w, const char *items, int threads, int shared)
 {
     buffer_printf(w->t->plan, "//@ launch kernel_%d<<<min(%s, %d * max(1, (%s) / %d)), %d, %d>>>(",
-                  w->t->number, items, HALF_BLOCKS, items, HALF_BLOCKS * MANY_ITEMS, threads,
-                  shared);
+                  w->number, items, HALF_BLOCKS, items, HALF_BLOCKS * MANY_ITEMS, threads, shared);
 }
 
 static int put_half_launch(ProductWriter *w)

@@ -39,6 +39,7 @@ typedef struct {
     Error *err;
     const char *out; /* the result's name */
     Buffer body;
+    int number; /* of the kernel's source, which an equal one has, too */
     int failed;
 } ProductWriter;
 
