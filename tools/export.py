@@ -99,8 +99,14 @@ def says_formats(inputs, module, notes):
 
 
 def built(source, device, mode):
-    """A module on a device, and its example inputs."""
+    """A module on a device, and its example inputs. A large tensor that is an attribute becomes a buffer that
+    no checkpoint has: where forward detaches it, a trace keeps no name of it."""
     module = build(source, device, mode)
+    for m in module.modules():
+        for name, t in list(vars(m).items()):
+            if type(t) is torch.Tensor and t.numel() > MAX_VALUES:
+                delattr(m, name)
+                m.register_buffer(name, t, persistent=False)
     return module, example_inputs(source, getattr(module, "function", module.forward), device)
 
 

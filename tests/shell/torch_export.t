@@ -90,6 +90,8 @@ try:
 except export_trace.Late as e:
     print(e)') >out 2>err
 is "a trace ends in time" "$(cat out)" "a trace with free sizes takes more than 0.05 s"
+init='self.table = torch.rand(24, 8)' module detached <<<'return x + self.table.detach()[: x.shape[0]]'
+imported detached '"parameter": "table"'
 module item <<<'return x * x.sum().item()'
 refused item 'contents of a tensor decide'
 module cut <<<'y = torch.relu(x) * 2 + 1
