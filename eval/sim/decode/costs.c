@@ -180,6 +180,7 @@ static void walk_inst(CostWalk *c, const Decoder *d, int i)
         raise_level(&c->order, c->need);
     if (inst_class == INST_SHARED_STORE || inst_class == INST_LOCAL_STORE)
         raise_level(&c->kept, c->need);
+    if (awaits_groups(in)) raise_level(&c->kept, level); /* what the copies brought */
     if (is_fence(in)) raise_level(&c->order, c->stored);
     if (dest) set_dest(c, &in->operands[0], done, level);
 }

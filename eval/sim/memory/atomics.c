@@ -111,6 +111,8 @@ static uint32_t shared_serial(const Access *a)
     }
     if (a->mo->atom == ATOM_ADD && a->mo->type == T_F32)
         return most > 1 ? FLOATS_THAT_MEET * most : FLOATS;
+    /* Sums of doubles take at least what the same loop takes that a kernel writes out. */
+    if (a->mo->atom == ATOM_ADD && a->mo->type == T_F64) return 21 * most / 5;
     return a->mo->element == 8 ? 18 * most / 5 : most;
 }
 
