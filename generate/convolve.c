@@ -304,10 +304,10 @@ int convolve_parts(const Nodes *n, int fold)
 /* ---- statistics ---- */
 
 enum { NEAR_STEPS = 12, LARGE_PASS = 25000000, FOLDING = 4 * SMS };
-/* Of sim:h200 (2026-11-30): seconds of an instruction for an element in a kernel whose tiles have no needless
- * rows, and by the root of all rows over those needed; bytes a second of a block that folds a row;
- * instructions of an element beside those that make it; and seconds of the kernels that join the parts. */
-static const double instruction_time = 3.3e-14, row_rate = 1e10, measured_work = 8,
+/* Of sim:h200 (2026-11-30): seconds of an instruction for an element, needless rows of tiles counted; bytes a
+ * second of a block that folds a row; instructions of an element beside those that make it; and seconds of
+ * the kernels that join the parts. */
+static const double instruction_time = 3.2e-14, row_rate = 1e10, measured_work = 8,
                     statistics_time = 6e-6;
 
 /* The kept node of which a node is made elementwise, beside other tensors that lie in memory; -1: none. *of:
@@ -390,7 +390,7 @@ static int saves_time(const Nodes *n, const MatrixProduct *m, Size channels, int
     if (4 * fmin(folds, RESIDENT * SMS) * row < LARGE_PASS) return 0;
     const double pass = fmax(4 * rows * columns / bytes_rate,
                              ceil(folds / FOLDING) * 4 * row / row_rate),
-                 cost = rows * columns * sqrt(needless) * instruction_time *
+                 cost = rows * columns * needless * instruction_time *
                         (measured_work + work_of(n, of, 0));
     return pass > cost + statistics_time;
 }
