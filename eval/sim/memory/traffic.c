@@ -117,16 +117,39 @@ static uint32_t turns_of(const Access *a, uint32_t sectors)
     return turns < 2 && !alone ? 2 : turns;
 }
 
+/* Is the atomic a loop of a load and of comparisons? So is the sum of one half. */
+static int is_loop(const MemOp *mo)
+{
+    return mo->element == 2 && !mo->packed && mo->atom != ATOM_CAS;
+}
+
+/* What such a loop takes beside the comparison: a load of what was stored, waits, and what is between. */
+static void count_loop(Warp *w, uint64_t sectors)
+{
+    enum { WAITS = 2, SLOTS = 20, CYCLES = 120 };
+    SimCounts *n = &w->x->counts;
+    n->global_load_requests++, n->global_load_wavefronts++;
+    n->global_load_sectors += sectors, n->l2_load_sectors += sectors;
+    n->strong_sectors += sectors, n->stored_sectors += sectors;
+    n->expansion_slots += SLOTS;
+    w->chain += CYCLES;
+    w->global_waits += WAITS, w->open_waits += WAITS;
+    w->l2_requests += WAITS;
+}
+
 /* The work of a request is what it takes of L2, in hundredths of what a sector of an atomic takes whose
  * result is read. One that nothing reads takes half, and a comparison more (an H200, 2026-11-29). */
-static void count_atomic(SimCounts *n, const MemOp *mo, uint64_t lines, uint64_t sectors)
+static void count_atomic(Warp *w, const MemOp *mo, uint64_t lines, uint64_t sectors)
 {
     enum { LINE = 57, SECTOR = 34, REDUCTION = 10, RETURNS = 18, COMPARES = 30 };
-    uint64_t by = mo->atom == ATOM_CAS ? COMPARES : RETURNS;
-    if (mo->unread && !mo->packed && mo->atom != ATOM_CAS) by = REDUCTION;
+    SimCounts *n = &w->x->counts;
+    const int compares = mo->atom == ATOM_CAS || is_loop(mo);
+    uint64_t by = compares ? COMPARES : RETURNS;
+    if (mo->unread && !mo->packed && !compares) by = REDUCTION;
     n->global_atomic_requests++;
     n->global_atomic_sectors += sectors;
     n->global_atomic_work += (LINE * lines + SECTOR * sectors) * by / REDUCTION;
+    if (is_loop(mo)) count_loop(w, sectors);
 }
 
 /* Atomics read before they write. */
@@ -238,7 +261,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
     } else {
         al->atomics++;
         w->l2_requests++;
-        count_atomic(n, a->mo, lines, sectors);
+        count_atomic(w, a->mo, lines, sectors);
         n->global_atomic_serial += serial;
     }
 }
