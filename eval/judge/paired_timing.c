@@ -146,22 +146,27 @@ static int open_in_one_piece(PairedTiming *p, Fault *f)
     return rc ? rc : open_set(p, 0, f);
 }
 
-static double plan_bytes(const Run *r)
+/* Of one side, whose run may not be open. Infinite where its sizes cannot be told. */
+static double plan_bytes(const PairedTiming *p, int side)
 {
-    double bytes = 0;
-    for (int i = 0; i < r->all_buffers; i++) bytes += (double)r->buffer_bytes[i];
-    return bytes;
+    Fault unused;
+    size_t *bytes;
+    double sum = 0;
+    int n, rc = run_buffers(p->loaded[side], p->contents[0]->workload, &bytes, &n, &unused);
+    if (rc) return INFINITY;
+    for (int i = 0; i < n; i++) sum += (double)bytes[i];
+    free(bytes);
+    return sum;
 }
 
 /* The tensors and the baseline's buffers have room. A plan whose buffers take more than the baseline's may
  * leave none; at the module's own sizes any may, since the baseline ran there alone. */
 static int refuse_large(const PairedTiming *p, int rc, Fault *f)
 {
-    const Run *own = &p->run[CANDIDATE][0], *other = &p->run[BASELINE][0];
-    double room = own->test && own->test->grown > 0 ? 0 : plan_bytes(other);
-    if (rc >= 0 || f->error.code != ERROR_LIMIT || plan_bytes(own) <= room ||
-        p->loaded[CANDIDATE] == p->loaded[BASELINE])
+    if (rc >= 0 || f->error.code != ERROR_LIMIT || p->loaded[CANDIDATE] == p->loaded[BASELINE])
         return rc;
+    double room = p->contents[0]->grown > 0 ? 0 : plan_bytes(p, BASELINE);
+    if (plan_bytes(p, CANDIDATE) <= room) return rc;
     return fault_set(f, OUTCOME_PLAN_ERROR, 0,
                      "the plan's buffers leave the device no room for the baseline: %.500s",
                      f->error.text);

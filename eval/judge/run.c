@@ -196,6 +196,13 @@ static double least_work(const Task *t, const Workload *w)
     return task_cost(t, w, &bytes, &flops, NULL) ? 0 : bytes / sizeof(float) + flops;
 }
 
+int run_buffers(Loaded *l, const Workload *w, size_t **bytes, int *n, Fault *f)
+{
+    int rc = loaded_ops_compile(l, &w, 1, f);
+    if (rc || (rc = loaded_ops_at(l, w, f))) return rc;
+    return plan_buffers(&l->context, w, bytes, n, f) ? 1 : 0;
+}
+
 int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Fault *f)
 {
     memset(r, 0, sizeof *r);
@@ -203,9 +210,8 @@ int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Fault *f)
     r->test = c;
     r->work = least_work(l->task, c->workload);
     describe(r);
-    int rc = loaded_ops_compile(l, &c->workload, 1, f);
-    if (rc || (rc = loaded_ops_at(l, c->workload, f))) return rc;
-    if (plan_buffers(&l->context, c->workload, &r->buffer_bytes, &r->all_buffers, f)) return 1;
+    int rc = run_buffers(l, c->workload, &r->buffer_bytes, &r->all_buffers, f);
+    if (rc) return rc;
     r->memory.buffers = r->buffers = memory_array((size_t)r->all_buffers + 1, sizeof *r->buffers);
     r->lent = memory_array((size_t)r->all_buffers + 1, sizeof *r->lent);
     if (owner) borrow(r, owner);

@@ -29,6 +29,10 @@ typedef struct {
     int n_launches;
 } Run;
 
+/* The bytes of the n buffers of a run at workload w: those of the plan, then the slots of its op lines. The
+ * caller frees them. */
+int run_buffers(Loaded *l, const Workload *w, size_t **bytes, int *n, Fault *f);
+
 /* Allocate and fill the memory of case c, and resolve the launches. owner: NULL, or a run of the
  * same task and workload, closed after this one. This run then uses the owner's inputs and outputs,
  * and its plan's buffers of equal sizes, since the address of a buffer changes its speed. */

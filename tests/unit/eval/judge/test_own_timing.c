@@ -64,14 +64,19 @@ static void make_task(void)
     write_text("baseline.cu",
                "//@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)\n"
                "extern \"C\" __global__ void relu(const float *x, float *y, int n)\n{\n}\n");
+    write_text("with_buffer.cu",
+               "//@ buffer float kept[n]\n"
+               "//@ launch relu<<<ceil_div(n, 256), 256>>>(x, kept, n)\n"
+               "//@ launch relu<<<ceil_div(n, 256), 256>>>(kept, y, n)\n"
+               "extern \"C\" __global__ void relu(const float *x, float *y, int n)\n{\n}\n");
 }
 
 /* The device has so many bytes for buffers. */
-static void reopen(size_t buffers)
+static void reopen(size_t buffers, const char *file)
 {
     char baseline[256];
     Error err;
-    snprintf(baseline, sizeof baseline, "%s/baseline.cu", root);
+    snprintf(baseline, sizeof baseline, "%s/%s", root, file);
     const EvaluatorOptions opt = {
         .device = "fake:0", .tasks_root = root, .seed = 1, .budget_s = 0.2, .baseline = baseline};
     if (evaluator) evaluator_close(evaluator);
@@ -95,7 +100,7 @@ static int set_up(void **state)
     stand_in.close = close_stand_in;
     kept_beside = &fake_ops;
     device_register(&stand_in);
-    reopen((size_t)1 << 30);
+    reopen((size_t)1 << 30, "baseline.cu");
     return 0;
 }
 
@@ -134,12 +139,59 @@ static void test_no_room(void **state)
 {
     (void)state;
     static Verdict v;
-    reopen((size_t)1 << 10);
+    reopen((size_t)1 << 10, "baseline.cu");
     judge("relu", &v);
     if (v.outcome != OUTCOME_OK) fail_msg("%s: %s", outcome_name(v.outcome), v.message);
     assert_true(says(&v, "time n=2048 in place of the module's own sizes: too little"));
     assert_true(says(&v, "time n=2048, input scale 1: outputs of all "));
     verdict_release(&v);
+}
+
+/* ---- a device that has no room for the candidate's buffer at the timed sizes ---- */
+
+static size_t refused;
+
+static int alloc_but(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err)
+{
+    if (bytes == refused && !strcmp(label, "buffer own"))
+        return error_set(err, ERROR_LIMIT, "no room for %zu bytes", bytes);
+    return fake_ops.alloc(d, bytes, label, out, err);
+}
+
+/* The plan has `times` as many bytes of buffers as the baseline. */
+static void judge_with_buffer(int times, Verdict *v)
+{
+    char source[400];
+    snprintf(source, sizeof source,
+             "//@ buffer float own[%d * n]\n"
+             "//@ launch relu<<<ceil_div(n, 256), 256>>>(x, own, n)\n"
+             "//@ launch relu<<<ceil_div(n, 256), 256>>>(own, y, n)\n"
+             "extern \"C\" __global__ void relu(const float *x, float *y, int n)\n{\n"
+             "    int i = blockIdx.x * 256 + threadIdx.x;\n"
+             "    if (i < n) y[i] = x[i] > 0 ? x[i] : 0;\n}\n",
+             times);
+    fake.calls = 0;
+    refused = (size_t)times * 2048 * sizeof(float);
+    evaluator_run(evaluator, "relu", source, strlen(source), v);
+    refused = 0;
+}
+
+/* A plan is blamed only where its buffers take more than the baseline's, which the device has held. */
+static void test_no_room_for_buffers(void **state)
+{
+    (void)state;
+    static Verdict v;
+    stand_in.alloc = alloc_but;
+    reopen((size_t)1 << 10, "with_buffer.cu");
+    judge_with_buffer(1, &v);
+    assert_int_equal(v.outcome, OUTCOME_EVALUATOR_ERROR);
+    assert_non_null(strstr(v.message, "no room for 8192 bytes"));
+    verdict_release(&v);
+    judge_with_buffer(3, &v);
+    assert_int_equal(v.outcome, OUTCOME_PLAN_ERROR);
+    assert_non_null(strstr(v.message, "leave the device no room for the baseline"));
+    verdict_release(&v);
+    stand_in.alloc = fake_ops.alloc;
 }
 
 static void test_copies(void **state)
@@ -161,7 +213,8 @@ static void test_copies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies),
-                                       cmocka_unit_test(test_no_room)};
+                                       cmocka_unit_test(test_no_room),
+                                       cmocka_unit_test(test_no_room_for_buffers)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
