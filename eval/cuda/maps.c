@@ -18,8 +18,10 @@ static int encode_one(const CudaDriver *cu, const TensorMap *m, unsigned char *o
     CuResult r =
         cu->tensor_map(encoded, m->type, m->rank, (void *)(uintptr_t)m->base, m->size, m->stride,
                        m->box, steps, CU_INTERLEAVE_NONE, swizzle, CU_PROMOTION_128, CU_FILL_ZEROS);
-    memcpy(out, encoded, sizeof encoded);
-    if (!cuda_check(r, "the driver refuses a tensor map", err)) return 0;
+    if (!cuda_check(r, "the driver refuses a tensor map", err)) {
+        memcpy(out, encoded, sizeof encoded);
+        return 0;
+    }
     if (r == CU_INVALID_VALUE || r == CU_NOT_SUPPORTED) err->code = ERROR_UNSUPPORTED;
     return -1;
 }

@@ -24,7 +24,7 @@ typedef struct {
     const QueueConsumer *consumer; /* borrowed until precompile_close */
     const char *arch;
     const char *uuid; /* of the device: see job_take */
-    int compilers;    /* processes, at least 1; up to two more jobs than that are held */
+    int compilers; /* processes, at least 1; two more jobs are held, or three times as many of a deep queue */
 } PrecompileOptions;
 
 int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err);
