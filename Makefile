@@ -200,9 +200,20 @@ clean:
 # Make's command line as words of the shell: quern-config checks every name and value.
 on_command_line = $(filter command,$(firstword $(origin $(1))))
 shell_word = '$(subst $(newline),'$$'\n'',$(subst ','\'',$(1)))'
-command_line = $(foreach v,$(.VARIABLES),$(if $(call on_command_line,$(v)),$(call shell_word,$(v)=$($(v)))))
+given = $(strip $(foreach v,$(.VARIABLES),$(if $(call on_command_line,$(v)),$(v))))
+command_line = $(foreach v,$(given),$(call shell_word,$(v)=$($(v))))
 RUN_ARGUMENTS = '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
 .PHONY: crl sft selfsup collect optimize ablation
+# Before quern-config is built, which says more: a wrong name or profile ends at once, not behind the build.
+ifeq ($(wildcard $(BUILD)/bin/quern-config),)
+ifneq ($(filter crl sft selfsup collect crl-% selfsup-% report-%,$(MAKECMDGOALS)),)
+SETTINGS_KNOWN := LAB_% $(shell sed -n 's/^| `\([A-Z_]*\)` .*/\1/p' docs/environment.md)
+$(foreach v,$(filter-out $(SETTINGS_KNOWN),$(given)),$(error \
+  quern: $(v)=$($(v)): there is no such variable; make help lists them))
+$(foreach p,$(PROFILE),$(if $(wildcard configs/$(p).mk),,$(error \
+  quern: PROFILE=$(p): expected the name of a file in configs/, such as smoke or default)))
+endif
+endif
 pipeline = +@exec mk/pipeline $@ $(RUN_ARGUMENTS)
 crl sft selfsup collect: build
 	$(pipeline)

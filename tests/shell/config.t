@@ -189,6 +189,17 @@ cd "$tmp" && config --share "$here/../.." PROFILE=smoke &&
     value_is QUERN_TASKS "$here/../../tasks from the default" 'from another folder'
 cd "$here/../.." || exit 99
 
+# ---- before anything is built ----
+unbuilt() { make -s BUILD="$tmp/none" "$@" >"$tmp/out" 2>&1; } # ends before it builds
+unbuilt crl PROFIL=smoke
+[ $? = 2 ] && [ ! -e "$tmp/none" ] && grep -q 'PROFIL=smoke: there is no such variable' "$tmp/out"
+ok $? 'a wrong name is refused before programs are built'
+unbuilt crl-2-pool PROFILE=smok
+[ $? = 2 ] && [ ! -e "$tmp/none" ] && grep -q 'PROFILE=smok: expected the name of a file' "$tmp/out"
+ok $? 'a wrong profile, too'
+unbuilt -n crl PROFILE=smoke ROUNDS=2 OPT=-O1 LAB_UPDATE=learn; ! grep -q 'no such variable' "$tmp/out"
+ok $? 'right names are not'
+
 # ---- the tables ----
 "$BIN/quern-config" --table >"$tmp/table"
 sed -n '/^## /,$p' docs/environment.md | diff - "$tmp/table" >"$tmp/out"
