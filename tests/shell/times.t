@@ -93,6 +93,9 @@ done
 printf x >>"$R/sft/dataset.qa"; touch -d 2001-01-01 "$R/sft/dataset.qa"
 sft 1; cmp -s <(contents) "$tmp/1" && grep -q '^quern: .*dataset.qa.damaged, and the same' "$tmp/out"
 ok $? 'a damaged artifact of an old date is named and made again'
+mkdir -p "$tmp/early/cfg/from"; cp "$R"/cfg/from/*dataset* "$tmp/early/cfg/from"
+"$root/mk/settle" "$tmp/early" "$tmp/bin" 2>"$tmp/out" && [ ! -s "$tmp/out" ]
+ok $? 'a run that was stopped before its first model: nothing is said'
 mkdir "$R/queue"; exec 7>"$R/queue/lock"; flock 7
 cp "$tmp/old/collect/verdicts.qa" "$R/collect/verdicts.qa"; touch -d 2001-01-01 "$R/collect/verdicts.qa"
 before=$(stat -c %Y "$R"/sft/*.qa); "$root/mk/settle" "$R" "$tmp/bin"
