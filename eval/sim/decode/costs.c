@@ -242,6 +242,23 @@ static void charge_loops(Decoder *d)
             d->costs[b].chain += JUMP_CYCLES;
 }
 
+/* What a pass takes of each pipe, of the tensor cores in units of 256 slots. A product of integers takes
+ * lanes of fp32, of which half as many execute it. */
+static void count_pipes(CodeBlock *b)
+{
+    enum { TENSOR_UNIT = 256 };
+    const uint32_t *n = b->by_class;
+    const uint64_t slots = b->mma_slots + b->wgmma_slots;
+    b->pipes[PIPE_ISSUE] = b->n_insts - b->folded + b->expansion;
+    b->pipes[PIPE_FP32] = n[INST_FP32] + 2 * n[INST_INT_MUL];
+    b->pipes[PIPE_INT] = n[INST_INT] + n[INST_INT_MUL];
+    b->pipes[PIPE_SUM] = b->pipes[PIPE_INT] + n[INST_INT_ADD];
+    b->pipes[PIPE_FP16] = n[INST_FP16];
+    b->pipes[PIPE_FP64] = n[INST_FP64];
+    b->pipes[PIPE_SFU] = n[INST_SFU];
+    b->pipes[PIPE_TENSOR] = (uint32_t)((slots + TENSOR_UNIT - 1) / TENSOR_UNIT);
+}
+
 void costs_find(Decoder *d)
 {
     CostWalk c = {.block = -1};
@@ -258,6 +275,7 @@ void costs_find(Decoder *d)
         if (!d->p->insts[i].bad) walk_inst(&c, d, i);
     }
     charge_loops(d);
+    for (int b = 0; b < d->n_blocks; b++) count_pipes(&d->costs[b]);
     for (int k = 0; k < REG_CLASSES; k++) free(c.regs[k]);
     free(c.first_pred);
     free(c.last_pred);

@@ -31,13 +31,15 @@ void barrier_passed(Exec *x)
 void barrier_count_schedulers(Exec *x)
 {
     Cta *c = &x->cta;
-    uint64_t each[SCHEDULERS] = {0}, most = 0;
-    for (int i = 0; i < c->n_warps; i++) each[i % SCHEDULERS] += x->warps[i].insts;
-    for (int i = 0; i < SCHEDULERS; i++) {
-        if (each[i] - c->scheduled[i] > most) most = each[i] - c->scheduled[i];
-        c->scheduled[i] = each[i];
-    }
-    c->busiest += most;
+    uint64_t each[SCHEDULERS][PIPE_COUNT] = {{0}}, most[PIPE_COUNT] = {0};
+    for (int i = 0; i < c->n_warps; i++)
+        for (int p = 0; p < PIPE_COUNT; p++) each[i % SCHEDULERS][p] += x->warps[i].pipes[p];
+    for (int i = 0; i < SCHEDULERS; i++)
+        for (int p = 0; p < PIPE_COUNT; p++)
+            if (each[i][p] - c->scheduled[i][p] > most[p])
+                most[p] = each[i][p] - c->scheduled[i][p];
+    for (int p = 0; p < PIPE_COUNT; p++) c->busiest[p] += most[p];
+    memcpy(c->scheduled, each, sizeof each);
 }
 
 static void complete(Exec *x, int index)

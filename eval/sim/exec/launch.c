@@ -220,7 +220,8 @@ static void start_block(Exec *x, uint64_t linear)
     c->tag = devmem_take_tag(x->mem, (uint32_t)linear);
     c->fenced_tag = c->tag;
     c->touched = c->stored = c->acquired = 0;
-    c->passed = c->busiest = 0;
+    c->passed = 0;
+    memset(c->busiest, 0, sizeof c->busiest);
     memset(c->scheduled, 0, sizeof c->scheduled);
     path_start_block(x);
     order_start_block(x);
@@ -265,12 +266,14 @@ static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t comp
     return each < completed ? each : completed;
 }
 
-/* Adds the instructions of the warps, and those of the schedulers with the most. */
+/* Adds what the warps took of each pipe, and what the schedulers with the most did. */
 static void count_schedulers(Exec *x)
 {
     barrier_count_schedulers(x);
-    for (int i = 0; i < SCHEDULERS; i++) x->counts.scheduled_insts += x->cta.scheduled[i];
-    x->counts.busiest_insts += SCHEDULERS * x->cta.busiest;
+    for (int p = 0; p < PIPE_COUNT; p++) {
+        for (int i = 0; i < SCHEDULERS; i++) x->counts.scheduled[p] += x->cta.scheduled[i][p];
+        x->counts.busiest[p] += SCHEDULERS * x->cta.busiest[p];
+    }
 }
 
 /* Adds the path of the block, which is as long as the longest of its warps' in each part. */

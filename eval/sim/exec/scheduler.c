@@ -16,6 +16,7 @@ void warp_start(Warp *w)
     w->joins_used[0] = w->joins_used[1] = 0;
     w->insts = w->global_waits = w->local_waits = w->chain = w->stored = 0;
     w->dram_waits = w->l2_waits = 0;
+    memset(w->pipes, 0, sizeof w->pipes);
     w->ahead = (WarpPath){0};
     w->open_waits = w->dram_requests = w->l2_requests = 0;
     w->carry = 0;

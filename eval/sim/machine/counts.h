@@ -38,6 +38,19 @@ typedef enum {
         INST_CLASS_COUNT
 } InstClass;
 
+/* Of what each of the SM's schedulers has a part: slots of issue, and pipes. INT: of integers but sums. */
+enum {
+    PIPE_ISSUE,
+    PIPE_FP32,
+    PIPE_INT,
+    PIPE_SUM,
+    PIPE_FP16,
+    PIPE_FP64,
+    PIPE_SFU,
+    PIPE_TENSOR,
+    PIPE_COUNT
+};
+
 typedef struct {
     /* the launch */
     char kernel[256];
@@ -132,9 +145,9 @@ typedef struct {
      * once. */
     uint64_t block_global_waits, block_local_waits, block_chain_cycles, block_insts;
     uint64_t block_barriers, block_barriers_max;
-    /* Warp i runs on scheduler i % 4. Sums over the blocks of the instructions of all warps, and four times
-     * those of the scheduler with the most. */
-    uint64_t scheduled_insts, busiest_insts;
+    /* Warp i runs on scheduler i % 4. Sums over the blocks of what all warps take of each pipe, in units of
+     * the pipe, and four times that of the scheduler with the most of it. */
+    uint64_t scheduled[PIPE_COUNT], busiest[PIPE_COUNT];
     /* Warps run one after another here and together on a GPU, where a warp waits as long for a
      * sector that another warp of the block is loading. So these are the waits of the leader, the
      * warp of the block that waited the most for DRAM, and for DRAM or L2, times the warps of the

@@ -47,9 +47,9 @@ typedef struct {
     uint32_t live_threads;
     Barrier barriers[MAX_BARRIERS];
     int n_warps;
-    /* By scheduler, the instructions of its warps up to the last barrier of all; and the sum of the most that
-     * one had between two of them. */
-    uint64_t scheduled[SCHEDULERS], busiest;
+    /* By scheduler, what its warps have taken of each pipe up to the last barrier of all; and the sum of the
+     * most that one had between two of them. */
+    uint64_t scheduled[SCHEDULERS][PIPE_COUNT], busiest[PIPE_COUNT];
 } Cta;
 
 typedef struct AsyncCopies AsyncCopies;

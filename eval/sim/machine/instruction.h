@@ -123,6 +123,7 @@ typedef struct {
 typedef struct CodeBlock {
     uint32_t n_insts, folded; /* folded: of them, those that cost nothing */
     uint32_t by_class[INST_CLASS_COUNT];
+    uint32_t pipes[PIPE_COUNT]; /* what a scheduler's part of each takes, in its units */
     uint32_t global_waits, local_waits, chain, expansion;
     uint32_t host; /* charged to the budget beside the instructions */
     uint64_t fp32_flops, fp16_flops, fp64_flops, tensor_flops, mma_slots, wgmma_slots;

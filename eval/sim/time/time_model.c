@@ -33,41 +33,45 @@ static int sum_lanes(const Profile *p)
     return p->int_shares_fp32 ? p->int_lanes : 2 * p->int_lanes;
 }
 
-/* How much longer the scheduler with the most work takes than if all had as much. Warps of other resident
- * blocks fill a part of what one leaves idle: half of the warps on two schedulers take 0.71 of the time of
- * all, and a quarter on one 0.49 (an H200, 2026-11-29). Blocks whose warps are no multiple of four begin on
- * another scheduler each, so that four of them are even. */
-static double unevenness(const SimCounts *c, double resident)
+/* By how much longer the scheduler with the most work takes of each pipe than if all had as much. Warps of
+ * other resident blocks fill a part of what one leaves idle: half of the warps on two schedulers take 0.71 of
+ * the time of all, and a quarter on one 0.49 (an H200, 2026-11-29). Blocks whose warps are no multiple of
+ * four begin on another scheduler each, so that four of them are even. */
+static void unevenness(const SimCounts *c, double resident, double of[PIPE_COUNT])
 {
     const uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2];
-    if (!c->scheduled_insts) return 1;
-    if ((threads + WARP - 1) / WARP % SCHEDULERS && resident >= SCHEDULERS) return 1;
-    double uneven = (double)c->busiest_insts / (double)c->scheduled_insts;
-    return resident > 1 ? sqrt(uneven) : uneven;
+    int even = (threads + WARP - 1) / WARP % SCHEDULERS && resident >= SCHEDULERS;
+    for (int i = 0; i < PIPE_COUNT; i++) {
+        double uneven =
+            even || !c->scheduled[i] ? 1 : (double)c->busiest[i] / (double)c->scheduled[i];
+        of[i] = resident > 1 ? sqrt(uneven) : uneven;
+    }
 }
 
-/* uneven: the factor of unevenness. */
-static void pipes(const Profile *p, const SimCounts *c, double uneven, double *cycles)
+/* uneven: the factors of unevenness. */
+static void pipes(const Profile *p, const SimCounts *c, const double *uneven, double *cycles)
 {
     const uint64_t *n = c->by_class;
-    cycles[TIME_ISSUE] =
-        (double)(c->warp_insts + c->expansion_slots - c->folded_slots) / SCHEDULERS;
+    cycles[TIME_ISSUE] = uneven[PIPE_ISSUE] *
+                         (double)(c->warp_insts + c->expansion_slots - c->folded_slots) /
+                         SCHEDULERS;
     /* Products of integers take lanes of fp32, and sums take these or those of integers. Where only a part of
      * the lanes of fp32 executes products, the others wait: on an H200 a product beside a sum of floats takes
      * as long as both in turn (2026-11-29: ffma_imad of tests/bench/rates). */
     double alu = (double)n[INST_INT], products = (double)n[INST_INT_MUL],
            ints = alu + products + (double)n[INST_INT_ADD];
     cycles[TIME_FP32] =
-        lanes((double)n[INST_FP32] + (p->int_shares_fp32 ? ints : 0), p->fp32_lanes) +
-        (p->int_shares_fp32 ? 0 : lanes(products, p->int_lanes));
-    cycles[TIME_INT] =
-        larger(lanes(larger(alu, products), p->int_lanes), lanes(ints, sum_lanes(p)));
-    cycles[TIME_FP16] = lanes((double)n[INST_FP16], p->fp16_lanes);
-    cycles[TIME_FP64] = lanes((double)n[INST_FP64], p->fp64_lanes);
-    cycles[TIME_SFU] = lanes((double)n[INST_SFU], p->sfu_lanes);
-    cycles[TIME_TENSOR] =
-        ((double)c->wgmma_slots + (double)c->mma_slots / p->mma_share) / p->tensor_flops;
-    for (int i = 0; i < TIME_TENSOR; i++) cycles[i] *= uneven;
+        uneven[PIPE_FP32] *
+        (lanes((double)n[INST_FP32] + (p->int_shares_fp32 ? ints : 0), p->fp32_lanes) +
+         (p->int_shares_fp32 ? 0 : lanes(products, p->int_lanes)));
+    cycles[TIME_INT] = larger(uneven[PIPE_INT] * lanes(larger(alu, products), p->int_lanes),
+                              uneven[PIPE_SUM] * lanes(ints, sum_lanes(p)));
+    cycles[TIME_FP16] = uneven[PIPE_FP16] * lanes((double)n[INST_FP16], p->fp16_lanes);
+    cycles[TIME_FP64] = uneven[PIPE_FP64] * lanes((double)n[INST_FP64], p->fp64_lanes);
+    cycles[TIME_SFU] = uneven[PIPE_SFU] * lanes((double)n[INST_SFU], p->sfu_lanes);
+    cycles[TIME_TENSOR] = uneven[PIPE_TENSOR] *
+                          ((double)c->wgmma_slots + (double)c->mma_slots / p->mma_share) /
+                          p->tensor_flops;
     cycles[TIME_SHUFFLE] = lanes((double)n[INST_SHUFFLE], p->shuffle_lanes);
     uint64_t lsu = n[INST_GLOBAL_LOAD] + n[INST_GLOBAL_STORE] + n[INST_SHARED_LOAD] +
                    n[INST_SHARED_STORE] + n[INST_LOCAL_LOAD] + n[INST_LOCAL_STORE] + n[INST_ATOMIC];
@@ -311,10 +315,12 @@ int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Erro
         return error_set(err, ERROR_INVALID, "time model: a launch of at least one block expected");
 
     Model m = {.p = p};
-    double cycles[TIME_RESOURCE_COUNT] = {0}, gpu[TIME_RESOURCE_COUNT] = {0}, average, slowest;
+    double cycles[TIME_RESOURCE_COUNT] = {0}, gpu[TIME_RESOURCE_COUNT] = {0}, average, slowest,
+           uneven[PIPE_COUNT];
     double resident = (double)out->occupancy.blocks_per_sm, blocks = (double)c->blocks,
            sms = (double)p->sm_count;
-    pipes(p, c, unevenness(c, fmin(resident, ceil(blocks / sms))), cycles);
+    unevenness(c, fmin(resident, ceil(blocks / sms)), uneven);
+    pipes(p, c, uneven, cycles);
     memory(p, c, cycles, gpu);
     for (int i = 0; i < TIME_RESOURCE_COUNT; i++) {
         m.sm_cycles[i] = cycles[i] / (double)c->blocks;

@@ -343,14 +343,26 @@ static void test_schedulers(void **state)
 {
     (void)state;
 #define WORK "mul.lo.u32 %r4, %r2, %r2;\n"
+#define XORS XOR XOR XOR XOR XOR XOR XOR XOR XOR XOR
+#define XOR "xor.b32 %r4, %r4, %r2;\n"
 #define MUCH WORK WORK WORK WORK WORK WORK WORK WORK WORK WORK
     const SimCounts *n = count(KERNEL(START MUCH), 1, 256);
-    assert_int_equal(n->busiest_insts, n->scheduled_insts);
+    assert_int_equal(n->busiest[PIPE_ISSUE], n->scheduled[PIPE_ISSUE]);
     sim_stop(&sim);
     n = count(KERNEL(START "setp.ge.u32 %p1, %r2, 32;\n@%p1 bra M;\n" MUCH "M:\n"), 1, 256);
-    assert_true(n->busiest_insts > n->scheduled_insts * 3 / 2);
+    assert_true(n->busiest[PIPE_ISSUE] > n->scheduled[PIPE_ISSUE] * 3 / 2);
+    assert_int_equal(n->busiest[PIPE_FP32], n->scheduled[PIPE_FP32] * 4);
+    sim_stop(&sim);
+    /* The others have as many instructions, of another pipe. */
+    n = count(
+        KERNEL(START "setp.ge.u32 %p1, %r2, 32;\n@%p1 bra L;\n" MUCH "bra M;\nL:\n" XORS "M:\n"), 1,
+        128);
+    assert_true(n->busiest[PIPE_ISSUE] < n->scheduled[PIPE_ISSUE] * 3 / 2);
+    assert_int_equal(n->busiest[PIPE_FP32], n->scheduled[PIPE_FP32] * 4);
     sim_stop(&sim);
 #undef MUCH
+#undef XORS
+#undef XOR
 #undef WORK
 }
 

@@ -170,7 +170,7 @@ static void test_pipes(void **state)
     close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], 750000 / 1.98e9, 1e-9);
     close_to(predict(profile("a100"), &c, 1).resource_s[TIME_FP32], 1000000 / 1.41e9, 1e-9);
     /* One scheduler has half of a block's work: other blocks fill the others, where there are some. */
-    c.scheduled_insts = 1000, c.busiest_insts = 2000;
+    c.scheduled[PIPE_FP32] = 1000, c.busiest[PIPE_FP32] = 2000;
     close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], sqrt(2) * 750000 / 1.98e9,
              1e-9);
     c.dynamic_shared = 200 << 10;
