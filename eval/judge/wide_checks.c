@@ -315,7 +315,7 @@ static int has_signals(void *judgement, const Workload *w)
 static int fades(const Task *t)
 {
     int layers = 0;
-    for (int node = 0; node < t->graph->n_nodes; node++) {
+    for (int node = 0; t->graph && node < t->graph->n_nodes; node++) {
         const char *name = t->graph->line[node].op->name;
         if (strstr(name, "norm")) return 0;
         layers += strstr(name, "conv") || strstr(name, "linear");

@@ -88,6 +88,14 @@ for flags in '--mode warm' '--budget 1'; do
 done
 "$BIN/quern-eval" --task relu --task-root "$tmp/none" $ok >/dev/null 2>"$tmp/err"
 is "--task-root is the folder of the tasks" "$? $(grep -c "$tmp/none" "$tmp/err")" "2 1"
+
+# A task without a graph, whose checks have too few elements to tell a precision.
+mkdir "$tmp/few"
+cp -r "$root/tasks/matmul" "$tmp/few"
+sed -i '/"check", "axes": {"m": [^1]/d; /"n": 37/d' "$tmp/few/matmul/task.json"
+PRECISION=high "$BIN/quern-eval" --task matmul --task-root "$tmp/few" --json \
+    "$root/tasks/matmul/baseline.cu" >"$tmp/out" 2>/dev/null
+is "a task without a graph is checked where TF32 may round" "$? $(json_field outcome <"$tmp/out")" "0 ok"
 { printf '\xef\xbb\xbf' && sed '/^\/\/ /d' $ok; } >"$tmp/mark.cu"
 is "a byte-order mark is skipped" \
     "$("$BIN/quern-eval" --task relu --json "$tmp/mark.cu" $ok | json_field outcome | tr '\n' ' ')" "ok ok "
