@@ -7,8 +7,9 @@
  * a large constant belongs to a loop that stays, and so does what is defined in a loop that is not to be
  * unrolled and elsewhere, too.
  *
- * A product of 64 bits that is only added, as an index to a pointer, is one instruction with the
- * addition, and costs nothing. */
+ * A product of 64 bits that is only added is one instruction with the addition. An index to a pointer, a
+ * product by a power of two, costs nothing, since the sum's two instructions do it; of another product that
+ * one sum reads, the sum costs nothing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,21 +104,50 @@ static void count_reads(const PtxOperand *o, uint32_t *reads)
     if (o->kind == OPND_REG && o->cls == REG_64) reads[o->reg]++;
 }
 
+/* Is one factor a constant power of two? */
+static int is_index(const PtxInst *in)
+{
+    for (int i = 1; i <= 2; i++) {
+        int64_t v = in->operands[i].kind == OPND_INT ? in->operands[i].value : 0;
+        if (v > 0 && !(v & (v - 1))) return 1;
+    }
+    return 0;
+}
+
+/* Does control pass from one instruction to the other with nothing that joins or leaves between them? */
+static int same_block(const PtxFunction *p, int from, int to)
+{
+    if (to <= from) return 0;
+    for (int i = 0; i < p->n_labels; i++)
+        if (p->labels[i].inst > from && p->labels[i].inst <= to) return 0;
+    for (int i = from; i < to; i++)
+        if (!strcmp(p->insts[i].op, "bra") || !strcmp(p->insts[i].op, "call")) return 0;
+    return 1;
+}
+
 static void fold_products(const PtxFunction *p, uint8_t *cost)
 {
     size_t n = (size_t)p->n_regs[REG_64] + 1;
     uint32_t *reads = memory_array(n, sizeof *reads), *added = memory_array(n, sizeof *added);
+    int *reader = memory_array(n, sizeof *reader);
     for (int i = 0; i < p->n_insts; i++)
         for (int k = ptx_has_dest(&p->insts[i]); k < p->insts[i].n_operands; k++) {
             count_reads(&p->insts[i].operands[k], reads);
-            if (is_addition(&p->insts[i])) count_reads(&p->insts[i].operands[k], added);
+            if (!is_addition(&p->insts[i])) continue;
+            count_reads(&p->insts[i].operands[k], added);
+            if (p->insts[i].operands[k].kind == OPND_REG) reader[p->insts[i].operands[k].reg] = i;
         }
     for (int i = 0; i < p->n_insts; i++) {
         const PtxInst *in = &p->insts[i];
         if (in->bad || !is_product(in)) continue;
         uint32_t r = in->operands[0].reg;
-        if (reads[r] && reads[r] == added[r]) cost[i] = 0;
+        if (!reads[r] || reads[r] != added[r]) continue;
+        if (is_index(in))
+            cost[i] = 0;
+        else if (reads[r] == 1 && same_block(p, i, reader[r]))
+            cost[reader[r]] = cost[i] ? 0 : cost[reader[r]];
     }
+    free(reader);
     free(reads);
     free(added);
 }

@@ -187,11 +187,45 @@ static int is_operand(const Fusing *f, const PtxInst *in)
     return 0;
 }
 
+/* Does the instruction make a half that the assembler makes together with another one? */
+static int makes_half(const PtxInst *in)
+{
+    return !strcmp(in->op, "cvt")
+               ? is_float(in)
+               : strstr(type_of(in), "f16") && IS_ONE_OF(in, "add", "sub", "mul", "fma");
+}
+
+/* Do the parts of a pack lie in one register already? Those that were one register's in the same order do,
+ * results of the same arithmetic of halves, and one part for all that arithmetic alone reads. */
+static int lie_together(const Fusing *f, const PtxInst *in)
+{
+    const PtxOperand *parts = in->operands[1].items;
+    const Value *v = result(f, in);
+    int n = in->operands[1].n, same = 1, taken = 1, made = 1;
+    const PtxInst *first = NULL;
+    for (int i = 0; i < n; i++) {
+        if (parts[i].kind != OPND_REG || parts[i].cls >= REG_CLASSES) return 0;
+        const Value *part = &f->values[parts[i].cls][parts[i].reg];
+        const PtxInst *def = &f->p->insts[part->def];
+        const PtxOperand *to = &def->operands[0];
+        if (part->defs != 1 || !def->n_operands) return 0;
+        if (!first) first = def;
+        same &= parts[i].reg == parts[0].reg;
+        taken &=
+            def == first && to->kind == OPND_VEC && to->n == n && to->items[i].reg == parts[i].reg;
+        made &= makes_half(def) && !strcmp(def->op, first->op);
+    }
+    return same ? v && v->reads && !v->other_reads : taken || made;
+}
+
 /* Copies of registers and halves of 64 bits, and the saturation of a float. */
-static int is_copy(const PtxInst *in)
+static int is_copy(const Fusing *f, const PtxInst *in)
 {
     if (in->n_operands < 2) return 0;
     int kind = in->operands[1].kind;
+    if (kind == OPND_VEC && in->operands[1].n && in->operands[0].kind == OPND_REG &&
+        in->operands[0].width == 16 * in->operands[1].n)
+        return lie_together(f, in);
     if (!strcmp(in->op, "mov")) return kind == OPND_REG || kind == OPND_VAR || kind == OPND_VEC;
     if (!strcmp(in->op, "cvt") && in->n_mods == 2)
         return !strcmp(in->mods[0] + 1, "32") && !strcmp(in->mods[1] + 1, "64") &&
@@ -215,7 +249,7 @@ void fused_find(const PtxFunction *p, uint8_t *cost)
     for (int i = 0; i < p->n_insts; i++) {
         const PtxInst *in = &p->insts[i];
         if (in->bad || in->guard >= 0 || !ptx_has_dest(in)) continue;
-        if (is_copy(in) || is_operand(&f, in))
+        if (is_copy(&f, in) || is_operand(&f, in))
             cost[i] = 0;
         else if (cost[i])
             fuse_operand(&f, i);

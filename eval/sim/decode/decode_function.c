@@ -173,7 +173,7 @@ static void decode_body(Decoder *d, const unsigned char *leader)
         if (decode_one(d))
             refuse_instruction(d, n, info);
         else
-            definedness_after(d);
+            definedness_after(d), decode_price(d);
         add_cost(d);
     }
     d->in = NULL;

@@ -99,6 +99,9 @@ int decode_bulk(Decoder *d); /* decode_mbarrier.c: cp.async.bulk */
 /* Says why a bulk copy is unknown, also one that could not be parsed; NULL: it may be known. */
 const char *decode_unknown_copy(const PtxInst *in);
 
+/* decode_price.c: what the assembler makes of the current instruction, where a table has it */
+void decode_price(Decoder *d);
+
 /* decode_control.c: an instruction without an effect on results, with any modifiers */
 int decode_nothing(Decoder *d);
 /* decode_control.c: the PTX instruction behind a label of a scope; < 0: there is none */

@@ -17,6 +17,10 @@ static int mov_pack(Decoder *d, const PtxOperand *from, int bits)
     for (int i = 0; i < from->n; i++)
         if (item_source(d, from, i, part, &rows[i])) return -1;
     if (decode_dest(d, 0, bits, &dest)) return -1;
+    if (part == 16) { /* a permutation of bytes for each word, unless fused.c finds none */
+        d->inst_class = INST_INT;
+        d->repeats = bits / 32 - 1;
+    }
     Inst *in = decode_emit(d, bits == 32 ? h_pack32 : from->n == 2 ? h_pack64 : h_pack64_16);
     in->d = dest;
     in->a = rows[0];
