@@ -274,9 +274,10 @@ void bound_write(const Bound *b, const Profile *gpu, Buffer *out)
         write_kernels(b, out);
         buffer_printf(out, "; eager takes %s%.4g us in %d launch%s", b->measured ? "" : "about ",
                       b->eager_us, b->eager.launches, b->eager.launches == 1 ? "" : "es");
-        if (b->known)
-            buffer_printf(out, ", the bound is %.4g us: %.3gx at most", b->best_us,
-                          b->eager_us / b->best_us);
+        if (b->known) buffer_printf(out, ", the bound is %.4g us", b->best_us);
+        /* An estimate of eager PyTorch by its bytes may be too small by a factor of two. */
+        if (b->known && b->measured)
+            buffer_printf(out, ": %.3gx at most", b->eager_us / b->best_us);
     }
     buffer_printf(out, " (the model of sim:%s)", gpu->name);
 }

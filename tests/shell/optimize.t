@@ -77,15 +77,16 @@ ok $? "DEVICE is DEVICES"
 # ---- the search ----
 cp "$root/tests/fixtures/import/row.pt2" row.pt2
 here=(DEVICES=sim:h100 RUNS=runs)
-optimize OP=row.pt2 "${here[@]}" BUDGET=9m
+row=(OP=row.pt2 SHAPES=rows=4096) # so many that a library keeps the product
+optimize "${row[@]}" "${here[@]}" BUDGET=9m
 [ $rc = 0 ] && [ -s runs/row/row/package.json ] && grep -q '^package: runs/row/row$' out
 ok $? "a search ends in a package"
-head -1 err |
-  grep -q 'relu, group_norm, mul become 1 kernel; a library keeps linear, .* the bound is .* at most'
+says='relu, group_norm, mul become 1 kernel; a library keeps linear, .* the bound is [.0-9]* us (the model'
+head -1 err | grep -q "$says"
 ok $? "the first line says what becomes a kernel, what stays a library's, and the bound"
-grep -q 's: 1[.0-9]*x eager, torch.compile was not measured' err; ok $? "a rise is said beside eager"
+grep -q 's: [1-9][.0-9]*x eager, torch.compile was not measured' err; ok $? "a rise is said beside eager"
 [ "$(grep -c ' become 1 kernel' err)" = 1 ]; ok $? "the module is described once"
-head -1 runs/row/search/report.txt | grep -q '^row on sim:h100: 1[.0-9]*x eager'
+head -1 runs/row/search/report.txt | grep -q '^row on sim:h100: [1-9][.0-9]*x eager'
 ok $? "the report begins with the operator and its best kernel"
 [ "$(grep -c '	ok	' runs/row/search/verdicts.tsv)" -ge 8 ] &&
   grep -q '//@ schedule mul_1 .*;' runs/row/search/verdicts.tsv
@@ -102,14 +103,14 @@ QUERN_TASKS=$PWD/runs/row/tasks "$BUILD/bin/quern-fleet" run --dir runs/row/queu
 ok $? "the first kernel and those that a simulator predicts to be the fastest are judged"
 cp runs/row/search/best.cu before.cu; cp runs/row/search/verdicts.tsv before.tsv
 inode=$(stat -c %i runs/row/row)
-optimize OP=row.pt2 "${here[@]}" BUDGET=9m
+optimize "${row[@]}" "${here[@]}" BUDGET=9m
 [ $rc = 0 ] && cmp before.cu runs/row/search/best.cu && cmp before.tsv runs/row/search/verdicts.tsv &&
   [ "$inode" = "$(stat -c %i runs/row/row)" ] && ! grep -q '^runs/row/tasks/row' out
 ok $? "the same command finds the same, and makes nothing again"
-optimize OP=row.pt2 TO=c "${here[@]}" BUDGET=9m; [ $rc = 1 ] &&
+optimize "${row[@]}" TO=c "${here[@]}" BUDGET=9m; [ $rc = 1 ] &&
   grep -q 'not confirmed: .* runs aten.linear.default: only a torch package' err
 ok $? "a package that a kernel cannot have is named"
-optimize OP=row.pt2 "${here[@]}" TO=torch RUN=other BUDGET=1s
+optimize "${row[@]}" "${here[@]}" TO=torch RUN=other BUDGET=1s
 [ $rc = 0 ] && [ -s runs/other/row/package.json ] && grep -q '^package: runs/other/row$' out
 ok $? "a budget of a second ends with a package of the first kernel"
 begins=$(head -1 runs/other/search/report.txt)
