@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/run/run_status.h"
 
@@ -71,11 +72,14 @@ static void put_stages(const RunStatus *s, int c, Buffer *b)
 static void put_rules(const RunStatus *s, int c, Buffer *b)
 {
     char time[32];
-    int n = 0;
+    int n = 0, width = 22;
+    for (int i = 0; i < s->n_rules; i++)
+        if (s->rules[i].state == RULE_RUNNING && (int)strlen(s->rules[i].name) > width)
+            width = (int)strlen(s->rules[i].name);
     for (int i = 0; i < s->n_rules; i++) {
         const RunRule *r = &s->rules[i];
         if (r->state != RULE_RUNNING || s->state != RUN_GOING) continue;
-        buffer_printf(b, "%s%-22s ", n++ ? "" : "\n", r->name);
+        buffer_printf(b, "%s%-*s ", n++ ? "" : "\n", width, r->name);
         if (r->what[0])
             put_progress(r, b);
         else

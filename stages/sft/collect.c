@@ -173,6 +173,7 @@ static int judge_wave(Collection *c, Queue *q, const int *upto, Error *err)
 static int waves(Collection *c, Queue *q, Error *err)
 {
     int *upto = memory_array((size_t)c->n, sizeof *upto), rc = 0;
+    long said = -1;
     for (int open = 1, wave = 1; !rc && open; wave++) {
         open = 0;
         long asked = 0, successes = 0;
@@ -185,8 +186,10 @@ static int waves(Collection *c, Queue *q, Error *err)
             successes += s->successes;
             open |= upto[i] > s->trials;
         }
-        if (open)
-            log_info("wave %d: %ld answers wanted, %ld correct so far", wave, asked, successes);
+        if (open && successes != said) /* the last answers of a task may take tens of waves */
+            log_info("wave %d: %ld answer%s wanted, %ld correct so far", wave, asked,
+                     asked == 1 ? "" : "s", successes);
+        said = successes;
         for (int k = 0; !rc && open && k < c->o->n_teachers; k++)
             rc = ask_wave(c, &c->o->teachers[k], upto, err);
         if (!rc && open) rc = judge_wave(c, q, upto, err);

@@ -39,6 +39,18 @@ is 'the ledger has a line for each answer' \
   grep -q '^<tr><td>two<td>8<td>' page/report.html
 ok $? 'the report has a row for each'
 
+# ---- waves: one answer at a time, none of them right ----
+mkdir -p wrong/relu
+for i in 1 2 3; do
+  printf '%s\n' '//@ launch k<<<ceil_div(n, 256), 256>>>(x, y, n)' \
+    "__global__ void k(const float *x, float *y, int n) { if (threadIdx.x < n) y[threadIdx.x] = $i; }" \
+    >wrong/relu/$i.cu
+done
+"$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-collect" --tasks relu --teachers dir:wrong \
+  --trials 3 --keep 1 --output wrong.qa 2>err
+is 'waves that change nothing are said once' \
+  "$(grep -c 'wave [0-9]*: ' err) $(grep -c 'wave 1: 1 answer wanted' err)" '1 1'
+
 # ---- budgets ----
 : >log; rm spent.tsv
 collect few.qa --ledger spent.tsv --budget '2 requests'

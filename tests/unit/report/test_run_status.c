@@ -153,6 +153,7 @@ static void run_going_on(void **state)
     char path[128];
     clear();
     put_log("crl-2-verdicts", "29:00", "");
+    put_log("best-verdicts-sim-rtx3090", "29:30", "");
     put("log/crl-2-verdicts.progress", "evaluate 50 200 candidates 2.500 60          \n");
     put("queue/lock", "1 1\n");
     put("selfsup/1/pool.qa", "");
@@ -173,7 +174,8 @@ static void run_going_on(void **state)
     near(s.task[1].best, 2.5);
     near(s.task[1].teacher, 1.5);
     assert_string_equal(s.task[1].found, "crl 2");
-    says(&s, "crl-2-verdicts         evaluate 50 of 200 candidates, 2.5/s, 1 min 00 s left");
+    says(&s, "crl-2-verdicts            evaluate 50 of 200 candidates, 2.5/s, 1 min 00 s left");
+    says(&s, "best-verdicts-sim-rtx3090 for 30 s"); /* one column, as wide as the longest */
     says(&s, "crl       1 of 3");
     says(&s, "The queue does not answer.");
     Buffer json;
