@@ -52,6 +52,7 @@ typedef struct {
     TensorMap map;
     int32_t at[TENSOR_MAP_RANK];
     uint32_t place;
+    int stores;
 } Box;
 
 static unsigned char tensor[TENSOR_BYTES], got[TENSOR_BYTES], want[TENSOR_BYTES],
@@ -81,6 +82,14 @@ static uint32_t pitch_of(const TensorMap *m)
     return m->swizzle ? m->swizzle : m->box[0] * tensor_map_element((TensorMapType)m->type);
 }
 
+/* Behind the last column that a copy of the box reaches: a store writes whole units of 16 bytes. */
+static int64_t row_end(const Box *b)
+{
+    const int64_t unit = 16 / tensor_map_element((TensorMapType)b->map.type),
+                  size = (int64_t)b->map.size[0];
+    return b->stores ? (size + unit - 1) / unit * unit : size;
+}
+
 /* Calls for each element of the box: its place in shared memory, and in the tensor, or -1. */
 static void each(const Box *b, void (*see)(uint32_t shared, int64_t tensor, uint32_t element))
 {
@@ -92,7 +101,7 @@ static void each(const Box *b, void (*see)(uint32_t shared, int64_t tensor, uint
         for (int d = 0; d < m->rank; d++) {
             int64_t c = b->at[d] + (int64_t)(rest % m->box[d]);
             rest /= m->box[d];
-            if (at >= 0 && c >= 0 && c < (int64_t)m->size[d])
+            if (at >= 0 && c >= 0 && c < (d ? (int64_t)m->size[d] : row_end(b)))
                 at += c * (int64_t)(d ? m->stride[d - 1] : e);
             else
                 at = -1;
@@ -120,7 +129,7 @@ static void store_element(uint32_t shared, int64_t to, uint32_t element)
 static const TensorMapType types[] = {TENSOR_MAP_U8,  TENSOR_MAP_F16, TENSOR_MAP_BF16,
                                       TENSOR_MAP_F32, TENSOR_MAP_I32, TENSOR_MAP_F64};
 
-static Box draw_box(int rank, int swizzle, DevicePtr base)
+static Box draw_box(int rank, int swizzle, int stores, DevicePtr base)
 {
     Box b = {.map = {.base = base, .rank = (uint8_t)rank, .swizzle = (uint8_t)swizzle}};
     TensorMap *m = &b.map;
@@ -144,6 +153,11 @@ static Box draw_box(int rank, int swizzle, DevicePtr base)
     for (int d = 0; d < rank; d++)
         b.at[d] =
             below(3) ? below((int)m->size[d]) : below(2 * (int)m->box[d] + 9) - (int)m->box[d] - 4;
+    const int unit =
+        16 / (int)e; /* columns: a box begins at a multiple, and of a store in its row */
+    b.at[0] = (b.at[0] + 256 * unit) / unit * unit - 256 * unit;
+    if (stores && b.at[0] < 0) b.at[0] = 0;
+    b.stores = stores;
     b.place = (uint32_t)below(20) * 128;
     return b;
 }
@@ -193,7 +207,7 @@ static void load_boxes(int rank, int swizzle)
     DevicePtr p = sim_buffer(&sim, "input x", tensor, TENSOR_BYTES),
               out = sim_buffer(&sim, "output y", NULL, SHARED_BYTES);
     for (int round = 0; round < ROUNDS; round++) {
-        Box b = draw_box(rank, swizzle, p);
+        Box b = draw_box(rank, swizzle, 0, p);
         fill(tensor, TENSOR_BYTES);
         ops->write(sim.d, p, tensor, TENSOR_BYTES, &sim.err);
         ops->poison(sim.d, out, &sim.err);
@@ -216,7 +230,7 @@ static void store_boxes(int rank, int swizzle)
     DevicePtr p = sim_buffer(&sim, "output y", NULL, TENSOR_BYTES),
               from = sim_buffer(&sim, "input x", memory, SHARED_BYTES);
     for (int round = 0; round < ROUNDS; round++) {
-        Box b = draw_box(rank, swizzle, p);
+        Box b = draw_box(rank, swizzle, 1, p);
         fill(memory, SHARED_BYTES);
         ops->write(sim.d, from, memory, SHARED_BYTES, &sim.err);
         ops->poison(sim.d, p, &sim.err);
