@@ -96,7 +96,7 @@ struct Warp {
     unsigned char *local_init; /* [word][lane]: 4 bits each, a bit per byte written */
     /* Counters of the block. Of the global waits, dram_waits wait for DRAM and l2_waits for L2. */
     uint64_t insts, global_waits, dram_waits, l2_waits, local_waits, chain;
-    uint32_t pipes[PIPE_COUNT];
+    uint64_t pipes[PIPE_COUNT];
     WarpPath ahead; /* by how much the path up to here is longer, by waits for other warps */
     /* Since the last code block began: its waits, and requests that went to DRAM or to L2. */
     uint32_t open_waits, dram_requests, l2_requests;

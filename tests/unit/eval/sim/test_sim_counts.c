@@ -1,6 +1,9 @@
 /* The counters of small kernels against counts by hand. */
 #include "tests/unit/eval/sim/sim_support.h"
 
+#include "base/memory.h"
+#include "eval/sim/exec/barrier.h"
+
 /* Kernels of tests/fixtures/sim/counts.ptx. */
 #define PART(part) sim_text("sim/counts.ptx", "with_p0", part)
 #define MODULE(part) sim_text("sim/counts.ptx", NULL, part)
@@ -366,6 +369,22 @@ static void test_schedulers(void **state)
 #undef WORK
 }
 
+/* A warp takes more of a pipe than 32 bits count: a product of 64 bits has 28 slots, and is charged as 8. */
+static void test_long_warps(void **state)
+{
+    (void)state;
+    Warp warp = {0};
+    Exec *x = memory_alloc(sizeof *x);
+    x->warps = &warp;
+    x->cta.n_warps = 1;
+    for (int i = 0; i < 3; i++) {
+        warp.pipes[PIPE_FP32] += 1u << 31;
+        barrier_count_schedulers(x);
+    }
+    assert_int_equal(x->cta.busiest[PIPE_FP32], 3ull << 31);
+    free(x);
+}
+
 /* Counts of two warps that execute an atomic. */
 static const SimCounts *count_atomic(const char *atomic)
 {
@@ -528,6 +547,7 @@ int main(void)
         cmocka_unit_test(test_product),
         cmocka_unit_test(test_fused),
         cmocka_unit_test(test_schedulers),
+        cmocka_unit_test(test_long_warps),
         cmocka_unit_test(test_part_sectors),
         cmocka_unit_test(test_long_block),
         cmocka_unit_test(test_repeats),
