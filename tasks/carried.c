@@ -202,7 +202,7 @@ static double result_size(Walk *k, const GraphCall *c)
 /* About how large the elements of a value are. */
 static double size_at(Walk *k, int value)
 {
-    const GraphCall *c = call_of(k, value);
+    const GraphCall *c = value < 0 ? NULL : call_of(k, value);
     if (value < 0) return 1;
     if (!c) return drawn_size(&k->t->inputs[value]);
     if (k->size[value] > 0) return k->size[value];
@@ -226,7 +226,7 @@ static int is_homogeneous(const GraphCall *c)
 /* Multiplies what gives the value by a factor. */
 static void enlarge(Walk *k, int value, double by)
 {
-    const GraphCall *c = call_of(k, value);
+    const GraphCall *c = value < 0 ? NULL : call_of(k, value);
     if (value < 0) return;
     if (!c) {
         if (is_real(&k->t->inputs[value])) k->in[value].factor = by;
