@@ -7,9 +7,8 @@
  * a large constant belongs to a loop that stays, and so does what is defined in a loop that is not to be
  * unrolled and elsewhere, too.
  *
- * A product of 64 bits that is only added is one instruction with the addition. An index to a pointer, a
- * product by a power of two, costs nothing, since the sum's two instructions do it; of another product that
- * one sum reads, the sum costs nothing. */
+ * A product of 64 bits that is only added, as an index to a pointer, is one instruction with the one
+ * addition that reads it, which costs nothing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,16 +103,6 @@ static void count_reads(const PtxOperand *o, uint32_t *reads)
     if (o->kind == OPND_REG && o->cls == REG_64) reads[o->reg]++;
 }
 
-/* Is one factor a constant power of two? */
-static int is_index(const PtxInst *in)
-{
-    for (int i = 1; i <= 2; i++) {
-        int64_t v = in->operands[i].kind == OPND_INT ? in->operands[i].value : 0;
-        if (v > 0 && !(v & (v - 1))) return 1;
-    }
-    return 0;
-}
-
 /* Does control pass from one instruction to the other with nothing that joins or leaves between them? */
 static int same_block(const PtxFunction *p, int from, int to)
 {
@@ -142,9 +131,7 @@ static void fold_products(const PtxFunction *p, uint8_t *cost)
         if (in->bad || !is_product(in)) continue;
         uint32_t r = in->operands[0].reg;
         if (!reads[r] || reads[r] != added[r]) continue;
-        if (is_index(in))
-            cost[i] = 0;
-        else if (reads[r] == 1 && same_block(p, i, reader[r]))
+        if (reads[r] == 1 && same_block(p, i, reader[r]))
             cost[reader[r]] = cost[i] ? 0 : cost[reader[r]];
     }
     free(reader);

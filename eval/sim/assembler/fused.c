@@ -142,7 +142,6 @@ static const Value *only_read_by(const Fusing *f, const PtxOperand *o, int i)
 static int goes_into(const PtxInst *from, const PtxInst *to)
 {
     if (is_logic(from)) return is_logic(to);
-    if (is_shift(from, "64")) return is_sum(to, "64");
     if (is_sum(from, "32"))
         return is_sum(to, "32") || (is_integer(to, "32") && IS_ONE_OF(to, "min", "max"));
     return (is_shift(from, "32") || is_product(from)) && is_sum(to, "32");
@@ -218,6 +217,14 @@ static int lie_together(const Fusing *f, const PtxInst *in)
     return same ? v && v->reads && !v->other_reads : taken || made;
 }
 
+/* Is an integer of the first type the lower part of one of the other, or that with zeros above it? */
+static int is_part(const char *to, const char *from)
+{
+    int to_bits = atoi(to + 1), from_bits = atoi(from + 1);
+    if (!strchr("su", *to) || !strchr("su", *from)) return 0;
+    return (to_bits >= 16 && to_bits <= from_bits) || (to_bits == 64 && !strcmp(from, "u32"));
+}
+
 /* Copies of registers and halves of 64 bits, and the saturation of a float. */
 static int is_copy(const Fusing *f, const PtxInst *in)
 {
@@ -227,9 +234,7 @@ static int is_copy(const Fusing *f, const PtxInst *in)
         in->operands[0].width == 16 * in->operands[1].n)
         return lie_together(f, in);
     if (!strcmp(in->op, "mov")) return kind == OPND_REG || kind == OPND_VAR || kind == OPND_VEC;
-    if (!strcmp(in->op, "cvt") && in->n_mods == 2)
-        return !strcmp(in->mods[0] + 1, "32") && !strcmp(in->mods[1] + 1, "64") &&
-               *in->mods[0] != 'f' && *in->mods[1] != 'f';
+    if (!strcmp(in->op, "cvt") && in->n_mods == 2) return is_part(in->mods[0], in->mods[1]);
     if (!strcmp(in->op, "cvt"))
         return in->n_mods == 3 && !strcmp(in->mods[0], "sat") && !strcmp(in->mods[1], "f32") &&
                !strcmp(in->mods[2], "f32");
