@@ -224,6 +224,7 @@ static void start_block(Exec *x, uint64_t linear)
     memset(c->busiest, 0, sizeof c->busiest);
     memset(c->scheduled, 0, sizeof c->scheduled);
     path_start_block(x);
+    traffic_start_block(x);
     order_start_block(x);
     waits_start_block(x);
     proxy_start_block(x);

@@ -64,6 +64,15 @@ typedef struct {
     double needed;  /* warp-instructions */
 } ExecReserve;
 
+/* The SM's caches of constants, in lines: one of 2 KiB, each set's lines from the last used one on, and a
+ * larger one, which holds all that has come. Lines count from 1. */
+enum { CONST_LINE = 64, CONST_LINES = 1024, CONST_SETS = 8, CONST_WAYS = 4 };
+typedef struct {
+    uint16_t near[CONST_SETS][CONST_WAYS];
+    uint8_t has_come[CONST_LINES];
+    uint32_t last, is_read_on; /* the line of the last load, and whether it was near */
+} ConstCache;
+
 typedef struct Exec Exec;
 struct Exec {
     DevMem *mem;
@@ -75,6 +84,7 @@ struct Exec {
     int reversed; /* run blocks, and the warps of a block, from the last to the first */
     int ample;    /* reversed: the budget is clearly above what the usual order took */
     Cta cta;
+    ConstCache constants;
     Warp *warps;
     int cap_warps;
     Frame *free_frames, *all_frames;

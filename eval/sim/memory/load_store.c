@@ -283,6 +283,8 @@ static int access_once(Warp *w, const Inst *in, uint32_t m)
         if (!load) {
             return exec_fail(w, in, a.first, OUTCOME_OUT_OF_BOUNDS, "writes to constant memory");
         }
+        if (space == SPACE_CONST && a.mo->address_kind != ADDRESS_FIXED)
+            traffic_count_constants(w, &a);
         return space == SPACE_CONST
                    ? load_const(w, &a, x->code->const_bank, x->code->const_bytes, "constant memory")
                    : load_const(w, &a, x->launch->params, KERNEL_MAX_PARAM_BYTES, "the parameters");

@@ -27,6 +27,10 @@ static inline void traffic_count_shared(SimCounts *n, InstTraffic *t, const Patt
     t->ideal += p->ideal;
 }
 
+/* A load of constants by an index; and a block that is the first of its SM, which has none of them. */
+void traffic_count_constants(Warp *w, const Access *a);
+void traffic_start_block(Exec *x);
+
 /* kind: MEM_LOAD, MEM_STORE, MEM_ATOM. Counts nothing in a run whose time is not predicted. */
 void traffic_count(Warp *w, const Access *a, int kind);
 
