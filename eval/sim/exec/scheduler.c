@@ -18,6 +18,7 @@ void warp_start(Warp *w)
     w->dram_waits = w->l2_waits = 0;
     memset(w->pipes, 0, sizeof w->pipes);
     w->ahead = (WarpPath){0};
+    w->known_at = 0;
     w->open_waits = w->dram_requests = w->l2_requests = 0;
     w->carry = 0;
     w->awaits = NULL;

@@ -97,6 +97,8 @@ struct Warp {
     /* Counters of the block. Of the global waits, dram_waits wait for DRAM and l2_waits for L2. */
     uint64_t insts, global_waits, dram_waits, l2_waits, local_waits, chain;
     uint64_t pipes[PIPE_COUNT];
+    uint64_t known_at,
+        known;      /* what the warp found last in a word that others change, and its address */
     WarpPath ahead; /* by how much the path up to here is longer, by waits for other warps */
     /* Since the last code block began: its waits, and requests that went to DRAM or to L2. */
     uint32_t open_waits, dram_requests, l2_requests;

@@ -66,6 +66,19 @@ static uint64_t combine(const MemOp *mo, uint64_t old, uint64_t b, uint64_t c)
     return mo->packed ? lo | half_atom(mo, (uint32_t)old >> 16, (uint32_t)b >> 16) << 16 : lo;
 }
 
+/* A comparison with what the warp has found in the word, as of sums that are made of comparisons, waits for
+ * no other one. Another comparison takes a turn, or looks. */
+static void follow_comparison(Warp *w, const Access *a, int changes)
+{
+    const int lane = __builtin_ctz(a->mask);
+    const uint64_t with = read_row(w, a->mo, 1, lane);
+    if (!changes || w->known_at != a->base || w->known != with) path_hear_compared(w, a);
+    if (changes) path_tell_compared(w, a);
+    w->known_at = a->base;
+    w->known = 0;
+    memcpy(&w->known, a->host + a->p->delta[lane], a->mo->element);
+}
+
 static void perform(Warp *w, const Access *a)
 {
     const MemOp *mo = a->mo;
@@ -89,10 +102,12 @@ static void perform(Warp *w, const Access *a)
         }
     }
     if (changes) w->splits[w->current].looks = 0; /* it does not spin */
-    /* A lock is taken by a comparison or an exchange, and given back otherwise. Comparisons alone, as of sums
-     * that are made of them, order nothing. */
+    /* A lock is taken by a comparison or an exchange, and given back otherwise. */
     if (!changes || mo->atom == ATOM_CAS || mo->atom == ATOM_EXCH) path_hear(w, a);
-    if (changes && mo->atom != ATOM_CAS) path_tell(w, a);
+    if (mo->atom == ATOM_CAS)
+        follow_comparison(w, a, changes);
+    else if (changes)
+        path_tell(w, a);
 }
 
 /* Lanes with one bank wait for one another. Floats are added by a loop of compare and swap, which lanes that

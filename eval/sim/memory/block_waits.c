@@ -278,13 +278,15 @@ static uint64_t source(const Warp *w, const MemOp *mo, int k, int lane)
     return mo->element == 8 ? row64(w, mo->data[k])[lane] : row32(w, mo->data[k])[lane];
 }
 
-/* A compare and swap that finds the value which the one before found, by another block, takes a lock. */
+/* A compare and swap that finds the value which the one before found, by another block, takes a lock. One
+ * that would change nothing looks. */
 static void compare(Warp *w, const Access *a, uint32_t lane, uint64_t word)
 {
     struct BlockWaits *t = waits_of(w->x);
     uint64_t with = source(w, a->mo, 1, (int)lane), value = 0;
     memcpy(&value, a->host + a->p->delta[lane], a->mo->element);
-    int takes = value == with && source(w, a->mo, 2, (int)lane) != with;
+    int looks = source(w, a->mo, 2, (int)lane) == with, takes = value == with && !looks;
+    if (looks && a->mo->data[0] != ROW_NONE) wait_for(w, a->mo, word);
     Place *p = takes ? place_of(t, word) : NULL;
     if (!p) return;
     if (p->compared == with + 1) wait_for(w, a->mo, word);

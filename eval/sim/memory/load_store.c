@@ -181,6 +181,16 @@ static int load_beyond(Warp *w, Access *a)
     return rest ? access_once(w, a->in, rest) : 0;
 }
 
+/* A load that is not weak hears what others have told, by whatever. */
+static void hear_load(Warp *w, const Access *a)
+{
+    path_hear(w, a);
+    path_hear_compared(w, a);
+    w->known_at = a->base;
+    w->known = 0;
+    memcpy(&w->known, a->host, (size_t)(a->size < 8 ? a->size : 8));
+}
+
 static inline __attribute__((always_inline)) int load_shared(Warp *w, Access *a)
 {
     SimCounts *n = &w->x->counts;
@@ -194,7 +204,7 @@ static inline __attribute__((always_inline)) int load_shared(Warp *w, Access *a)
     if (a->mo->order != ORDER_WEAK) {
         order_meet(w);
         exec_look(w, a->in, a->base);
-        path_hear(w, a);
+        hear_load(w, a);
     }
     n->shared_load_requests++;
     n->shared_load_wavefronts += a->p->wavefronts;
@@ -212,7 +222,7 @@ static int load_global(Warp *w, Access *a)
         waits_look(w, a);
         order_observe(w, a);
         exec_look(w, a->in, a->base);
-        path_hear(w, a);
+        hear_load(w, a);
     }
     if (global_check_load(w, a) || (a->mo->read_only && global_check_read_only(w, a))) return -1;
     traffic_count(w, a, MEM_LOAD);

@@ -8,13 +8,25 @@
 #include "base/memory.h"
 #include "eval/sim/memory/cooperative.h"
 
-enum { MBARRIERS = 64, MBARRIER_BYTES = 8, LINES = 64, LINE_BYTES = 128, SPACES = 2 };
+enum {
+    MBARRIERS = 64,
+    MBARRIER_BYTES = 8,
+    LINES = 64,
+    LINE_BYTES = 128,
+    SPACES = 2,
+    WORDS = 256,
+    WORD_BYTES = 4
+};
 
 struct BlockPaths {
     struct {
         WarpPath arriving, ended; /* of the phase under way, and of the last one */
     } of[MBARRIERS];
     WarpPath told[SPACES][LINES]; /* of the warps that have told something by a line */
+    struct {
+        uint64_t at;
+        WarpPath path;
+    } compared[WORDS]; /* the words that warps have changed by comparing and swapping */
     int tells;
 };
 
@@ -40,6 +52,15 @@ void path_end_phase(Exec *x, uint32_t at)
 void path_await_phase(Warp *w, uint32_t at)
 {
     if (w->x->paths) path_await(w, &w->x->paths->of[slot_of(at)].ended);
+}
+
+/* The path of the warps that have compared the word. It displaces that of another word. */
+static WarpPath *compared_at(const Exec *x, const Access *a)
+{
+    const size_t i = (a->base / WORD_BYTES + a->base / LINE_BYTES) % WORDS;
+    if (x->paths->compared[i].at != a->base) x->paths->compared[i].path = (WarpPath){0};
+    x->paths->compared[i].at = a->base;
+    return &x->paths->compared[i].path;
 }
 
 /* The lines of an access, in the table's part for shared or for global memory. */
@@ -68,6 +89,22 @@ void path_tell(Warp *w, const Access *a)
         cooperative_arrive(x, l.first, &path);
     for (uint64_t i = 0; i < l.n; i++)
         path_raise(&x->paths->told[l.is_global][(l.first + i) % LINES], &path);
+}
+
+void path_tell_compared(Warp *w, const Access *a)
+{
+    Exec *x = w->x;
+    if (!x->counted) return;
+    if (!x->paths) x->paths = memory_alloc(sizeof *x->paths);
+    const WarpPath path = path_of(w);
+    x->paths->tells = 1;
+    if (x->cooperative && a->base >= ARENA_BASE) cooperative_arrive(x, a->base / LINE_BYTES, &path);
+    path_raise(compared_at(x, a), &path);
+}
+
+void path_hear_compared(Warp *w, const Access *a)
+{
+    if (w->x->paths && w->x->paths->tells) path_await(w, compared_at(w->x, a));
 }
 
 void path_hear(Warp *w, const Access *a)

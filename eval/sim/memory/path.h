@@ -41,6 +41,9 @@ void path_await_phase(Warp *w, uint32_t at);
 /* An atomic or a store that is not weak, and a load that is none or an atomic that may take a lock. */
 void path_tell(Warp *w, const Access *a);
 void path_hear(Warp *w, const Access *a);
+/* The same of a word that a comparison has changed, apart: sums that are made of comparisons do not wait. */
+void path_tell_compared(Warp *w, const Access *a);
+void path_hear_compared(Warp *w, const Access *a);
 
 void path_start_block(Exec *x);
 void path_release(Exec *x);

@@ -278,8 +278,8 @@ static int is_near(ConstCache *c, uint32_t line)
     return found;
 }
 
-/* A miss of the cache of 2 KiB takes 90 to 100 cycles (2026-11-30), of which the instruction's latency has 30.
- * One that reads on behind a line that it has read more than once does not wait (an H200, 2026-11-29,
+/* A miss of the cache of 2 KiB takes 90 to 100 cycles (2026-11-30), of which the instruction's latency has
+ * 30. One that reads on behind a line that it has read more than once does not wait (an H200, 2026-11-29,
  * constant_uniform of tests/bench/rates). */
 void traffic_count_constants(Warp *w, const Access *a)
 {
