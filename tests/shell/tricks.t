@@ -1,11 +1,12 @@
 #!/bin/bash
-# No trick of tests/cheats/time has a better predicted time than its honest twin.
+# No trick of tests/cheats/time has a better predicted time than its honest twin. TRICKS=open: of those that
+# the model does not see yet.
 # limit: 300
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
 declare -A scores
 awk '$1 == "//==" { close(out); out = $2 "." $3 ".cu"; print $2, $3, $4 >"list"; next }
-    out { print >out }' "$root/tests/cheats/time/tricks.txt"
+    out { print >out }' "$root/tests/cheats/time/${TRICKS:-tricks}.txt"
 for task in $(cut -d' ' -f1 list | sort -u); do
     files=("$task".*.cu)
     readarray -t jsons < <("$BIN/quern-eval" --task "$task" --device sim:h100 --json "${files[@]}" 2>err)

@@ -110,9 +110,9 @@ static void perform(Warp *w, const Access *a)
         path_tell(w, a);
 }
 
-/* Lanes with one bank wait for one another. Floats are added by a loop of compare and swap, which lanes that
- * meet repeat, and so are 64 bits. Costs of an H200, as multiples of an integer addition's (2026-11-29,
- * tests/bench/rates). */
+/* Lanes with one bank wait for one another. Floats and halves are added by a loop of compare and swap, which
+ * lanes that meet repeat, and so are 64 bits. Costs of an H200, as multiples of an integer addition's
+ * (2026-11-29, tests/bench/rates). */
 static uint32_t shared_serial(const Access *a)
 {
     enum { BANKS = 32, BANK_BYTES = 4, FLOATS = 4, FLOATS_THAT_MEET = 9 };
@@ -124,7 +124,8 @@ static uint32_t shared_serial(const Access *a)
         uint8_t *bank = &lanes[at / BANK_BYTES % BANKS];
         if (++*bank > most) most = *bank;
     }
-    if (a->mo->atom == ATOM_ADD && a->mo->type == T_F32)
+    if (a->mo->atom == ATOM_ADD &&
+        (a->mo->type == T_F32 || a->mo->type == T_F16 || a->mo->type == T_BF16))
         return most > 1 ? FLOATS_THAT_MEET * most : FLOATS;
     /* Sums of doubles take at least what the same loop takes that a kernel writes out. */
     if (a->mo->atom == ATOM_ADD && a->mo->type == T_F64) return 21 * most / 5;

@@ -300,6 +300,23 @@ static int turns_late(const MemOp *mo, uint64_t by)
     return mo->atom == ATOM_INC && by >= INT32_MAX;
 }
 
+/* 1: the operation leaves every word as it is, so that it looks. */
+static int is_look(const MemOp *mo, uint64_t by)
+{
+    const uint64_t ones = mo->element == 8 ? UINT64_MAX : UINT32_MAX;
+    const int is_signed = mo->type == T_S32 || mo->type == T_S64;
+    by &= ones;
+    switch (mo->atom) {
+    case ATOM_ADD:
+    case ATOM_OR:
+    case ATOM_XOR: return !by;
+    case ATOM_AND: return by == ones;
+    case ATOM_MIN: return by == (is_signed ? ones >> 1 : ones);
+    case ATOM_MAX: return by == (is_signed ? ones - (ones >> 1) : 0);
+    default: return 0;
+    }
+}
+
 void waits_atomic(Warp *w, const Access *a)
 {
     const MemOp *mo = a->mo;
@@ -312,7 +329,7 @@ void waits_atomic(Warp *w, const Access *a)
             compare(w, a, i, word);
             continue;
         }
-        int looks = !by && (mo->atom == ATOM_ADD || mo->atom == ATOM_OR);
+        const int looks = is_look(mo, by);
         if (returns && (looks || (mo->atom == ATOM_EXCH && alone)))
             wait_for(w, mo, word); /* a lock */
         if (returns && w->x->sampled && alone && by && (mo->atom == ATOM_ADD || turns_late(mo, by)))
