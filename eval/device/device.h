@@ -303,7 +303,7 @@ typedef struct {
     /* Check after an abnormal end that the GPU still computes. -1: it does not and must leave
      * service. */
     int (*canary)(Device *d, Error *err);
-    /* Another candidate begins. Its code may equal that of the last one. */
+    /* Begins a candidate. The candidate's code may equal the code of the candidate before. */
     void (*next)(Device *d);
     /* Whether code of another candidate has run in the process of HOME_LIBRARY that the present one has. */
     int (*shared)(Device *d);

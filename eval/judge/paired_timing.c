@@ -146,7 +146,7 @@ static int open_in_one_piece(PairedTiming *p, Fault *f)
     return rc ? rc : open_set(p, 0, f);
 }
 
-/* Of one side, whose run may not be open. Infinite where its sizes cannot be told. */
+/* The bytes of one side's buffers, also before the side's run is opened. Infinite where a size is unknown. */
 static double plan_bytes(const PairedTiming *p, int side)
 {
     Fault unused;
@@ -643,8 +643,8 @@ static int check_shifted(PairedTiming *p)
                        j->verdict.low, best, p->run[CANDIDATE][0].where);
 }
 
-/* On one of the unseen inputs the ratio must be nearly that of the verdict. *next: the first one that neither
- * side has run on. */
+/* Times both sides on an unseen input: the ratio must be near the verdict's ratio. *next: the first input on
+ * which neither side has run. */
 static int time_unseen(PairedTiming *p, int *next)
 {
     Judgement *j = p->judgement;

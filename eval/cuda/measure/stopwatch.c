@@ -225,8 +225,9 @@ static int passes_for(const Stopwatch *w, const LaunchList *l, ClockMode mode)
     return wanted < least ? least : wanted < MAX_LONG_PASSES ? (int)wanted : MAX_LONG_PASSES;
 }
 
-/* What the next timing of an equal sequence needs to know. The wait behind the flush is in its time, so
- * that the least is nearest to that of a pass; and a library that prepares itself takes long once. */
+/* Keeps what the next timing of an equal sequence needs: the last two times of enqueuing, since a library's
+ * preparation makes the first one long, and the least time of a pass of the flush, since each time of a pass
+ * includes a wait behind the flush. */
 static void note_enqueued(Stopwatch *w, const LaunchList *l, double us, double pass_us)
 {
     int again = w->enqueued == l->n && w->enqueued_bytes == l->bytes;
