@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ static const double shortest_s = 50e-6, longest_s = 1e-3;
 struct GpuLock {
     int fd;
     GpuHold held;
+    double idle_s; /* lock_idle_s */
     char path[PATH_MAX];
 };
 
@@ -49,6 +51,7 @@ int lock_open(const char *uuid, GpuLock **out, Error *err)
     if (!*uuid || strchr(uuid, '/'))
         return error_set(err, ERROR_INVALID, "a GPU's lock needs its uuid, found \"%s\"", uuid);
     GpuLock *l = memory_alloc(sizeof *l);
+    l->idle_s = INFINITY;
     int n =
         snprintf(l->path, sizeof l->path, "%s/quern-gpu-%s.lock", dir && *dir ? dir : "/tmp", uuid);
     l->fd = n < (int)sizeof l->path ? open_file(l->path) : -1;
@@ -138,11 +141,25 @@ static int refuse_nesting(const GpuLock *l, Error *err)
                      l->path, l->held == GPU_EXCLUSIVE ? "exclusively" : "shared");
 }
 
+static double idle_since(const GpuLock *l)
+{
+    struct stat st;
+    if (fstat(l->fd, &st) || !st.st_size) return INFINITY;
+    double end = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec;
+    return fmax(clock_unix() - end, 0);
+}
+
+double lock_idle_s(const GpuLock *l)
+{
+    return l->idle_s;
+}
+
 int lock_exclusive(GpuLock *l, double wait_s, Error *err)
 {
     char who[32];
     if (refuse_nesting(l, err) || take(l, F_WRLCK, wait_s, err)) return -1;
     l->held = GPU_EXCLUSIVE;
+    l->idle_s = idle_since(l);
     int n = snprintf(who, sizeof who, "%-11d\n", (int)getpid());
     if (pwrite(l->fd, who, (size_t)n, 0) == n) return 0;
     error_errno(err, "cannot write %s", l->path);
@@ -173,6 +190,8 @@ int lock_shared_descriptor(const GpuLock *l)
 void lock_release(GpuLock *l)
 {
     if (l->held == GPU_FREE) return;
+    if (l->held == GPU_EXCLUSIVE)
+        (void)futimens(l->fd, NULL); /* else the GPU seems idle since it began */
     free_byte(l, HOLD_BYTE);
     if (l->held == GPU_EXCLUSIVE) free_byte(l, ENTRY_BYTE);
     l->held = GPU_FREE;

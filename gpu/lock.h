@@ -7,7 +7,7 @@
  * It is a pair of byte locks (F_OFD_SETLK) on quern-gpu-UUID.lock in /tmp, or in $QUERN_LOCK_DIR.
  * All users of the GPU, also in other containers, must use the same folder. The first process
  * creates the file with mode 0666; it is never removed, and holds the process id of the last that
- * timed. */
+ * timed. Its time of change is when that began or ended. */
 #ifndef GPU_LOCK_H
 #define GPU_LOCK_H
 
@@ -26,6 +26,8 @@ void lock_close(GpuLock *l); /* also releases it; NULL is allowed */
  * lock cannot become exclusive. */
 int lock_exclusive(GpuLock *l, double wait_s, Error *err);
 int lock_shared(GpuLock *l, double wait_s, Error *err);
+/* Seconds that nobody held the exclusive side before this handle took it last. Infinite: nobody ever did. */
+double lock_idle_s(const GpuLock *l);
 /* A descriptor that holds the shared side by itself until its last copy is closed, for a process that
  * gives the GPU work before it can ask. Returns -1 without waiting where another process times or waits
  * for that. */

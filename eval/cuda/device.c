@@ -44,14 +44,18 @@ static int leave(Device *d, int rc)
     return rc;
 }
 
-static int cuda_lock(Device *d, int on, Error *err)
+static int cuda_lock(Device *d, double *idle_s, Error *err)
 {
     trusted_enter(&d->trusted);
     if (trusted_settle(&d->trusted, err) || cudarunner_reap(&d->remotes[HOME_LIBRARY].runner, err))
         return -1;
     leave(d, 0);
-    if (on) return lock_exclusive(d->lock, LOCK_S, err);
-    lock_release(d->lock);
+    if (!idle_s) {
+        lock_release(d->lock);
+        return 0;
+    }
+    if (lock_exclusive(d->lock, LOCK_S, err)) return -1;
+    *idle_s = lock_idle_s(d->lock);
     return 0;
 }
 

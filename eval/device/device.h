@@ -297,9 +297,9 @@ typedef struct {
     int (*time)(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
                 DeviceClock *out, Fault *fault);
     int (*telemetry)(Device *d, DeviceTelemetry *out, Error *err);
-    /* Take (on) or release the GPU's timing lock, which one process holds at a time. Waits for it.
-     * Work other than timing shares the GPU. */
-    int (*lock)(Device *d, int on, Error *err);
+    /* Take the GPU's timing lock, which one process holds at a time, or release it: idle_s NULL. Waits for
+     * it. Work other than timing shares the GPU. *idle_s: seconds since any process released it. */
+    int (*lock)(Device *d, double *idle_s, Error *err);
     /* Check after an abnormal end that the GPU still computes. -1: it does not and must leave
      * service. */
     int (*canary)(Device *d, Error *err);

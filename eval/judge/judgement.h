@@ -25,7 +25,6 @@ typedef struct {
     double budget_s; /* seconds of sampling at most */
     uint64_t seed;   /* of contents and orders */
     int profile;     /* read the hardware counters of one run of each side, too */
-    double timed_at; /* clock_seconds at the end of the last timing on this device; 0: none */
 } ClockOptions;
 
 struct Evaluator {

@@ -2,14 +2,16 @@
  * is wrong shows by itself. */
 #include "eval/judge/library_check.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/memory.h"
 #include "eval/judge/baseline.h"
 #include "eval/judge/paired_interval.h"
+#include "eval/judge/statistics.h"
 
-enum { RUNS = 4 }; /* at most */
+enum { RUNS = 4 /* at most */, MOST_TURNS = 24 };
 /* Than in the baseline's own process: one run is as fast. A context adds PAIRED_CONTEXT_US a launch, and the
  * events of one run err by a microsecond. */
 static const double longer = 1.03, longer_us = 1;
@@ -41,7 +43,7 @@ static int fails(Judgement *j, const Fault *f)
 int library_check_open(Judgement *j, const Run *baseline, LibraryCheck **out)
 {
     Fault f = {0};
-    if (!j->shared || !j->baseline->own.candidate.plan.n_ops) return 0;
+    if (j->loaded.home != HOME_LIBRARY || !j->baseline->own.candidate.plan.n_ops) return 0;
     LibraryCheck *c = *out = memory_alloc(sizeof *c);
     int rc = open_there(j, baseline, c, &f);
     const Loaded *l = &c->loaded;
@@ -74,6 +76,37 @@ int library_check(Judgement *j, LibraryCheck *c, const Run *baseline, double us)
     c->run.rotation = baseline->rotation;
     double most_us = longer * us + longer_us + PAIRED_CONTEXT_US * c->run.n_launches;
     return is_as_fast(j, &c->run, most_us, &f) ? 0 : fails(j, &f);
+}
+
+static int clock_one(Judgement *j, Run *r, double *us, Fault *f)
+{
+    const Loaded *l = r->loaded;
+    DeviceClock clock = {0};
+    int rc = run_reset(r, &f->error);
+    if (!rc)
+        rc = l->ops->clock->time(l->device, r->launches, r->n_launches, j->evaluator->clock.mode,
+                                 0.5, &clock, f);
+    *us = clock.us;
+    return rc;
+}
+
+int library_share(Judgement *j, LibraryCheck *c, Run *baseline, int n, double *share)
+{
+    double own[MOST_TURNS], there[MOST_TURNS];
+    Fault f = {0};
+    if (n > MOST_TURNS) n = MOST_TURNS;
+    c->run.test = baseline->test;
+    c->run.rotation = baseline->rotation;
+    for (int i = 0; i < 2 * n; i++) {
+        int first = i / 2 % 2 == i % 2; /* each is the first of a turn as often */
+        if (first ? clock_one(j, baseline, &own[i / 2], &f)
+                  : clock_one(j, &c->run, &there[i / 2], &f))
+            return fails(j, &f);
+    }
+    double faster = statistics_midmean(&(Pairs){own, there, n});
+    log_debug("%s: the baseline is %.4f times as fast beside the candidate", j->task->name, faster);
+    *share = fmin(1, 1 / faster);
+    return 0;
 }
 
 void library_check_close(LibraryCheck *c)

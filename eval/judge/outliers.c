@@ -405,11 +405,12 @@ static int run_alone(Outliers *o, double *fast, Fault *f)
 {
     Run run[SIDES] = {{0}};
     Error ignored;
+    double idle_s;
     const Loaded *l = o->side[CANDIDATE];
     int locked = 0, rc = open_both(o, run, f);
-    if (!rc && l->ops->clock) rc = l->ops->clock->lock(l->device, 1, &f->error), locked = !rc;
+    if (!rc && l->ops->clock) rc = l->ops->clock->lock(l->device, &idle_s, &f->error), locked = !rc;
     if (!rc) rc = run_both(o, run, fast, f);
-    if (locked && l->ops->clock->lock(l->device, 0, rc < 0 ? &ignored : &f->error) && rc >= 0)
+    if (locked && l->ops->clock->lock(l->device, NULL, rc < 0 ? &ignored : &f->error) && rc >= 0)
         rc = -1;
     for (int side = BASELINE; side < SIDES; side++) run_close(&run[side]);
     return rc;
@@ -514,7 +515,6 @@ int step_outliers(Judgement *j)
     snprintf(o->at, sizeof o->at, "time");
     if (w && w != j->timed) task_workload_text(t, w, o->at, sizeof o->at);
     int rc = check(o);
-    j->evaluator->clock.timed_at = clock_seconds();
     forget_outputs(o);
     loaded_close(&o->own);
     case_release(&o->c);

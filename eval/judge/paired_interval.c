@@ -26,6 +26,11 @@ static const double narrow_once = 0.1;
 /* On other inputs a candidate may be slower by this factor (paired_fastest). */
 static const double unseen_factor = 1.15;
 
+int paired_small_win(double ratio)
+{
+    return ratio > 1 && ratio < small_win;
+}
+
 /* Half of the 95% interval of the ratio by the contexts' offsets alone, as a share of the ratio. */
 static double context_share(const DeviceTiming *t, double baseline_us, double candidate_us)
 {
@@ -57,7 +62,7 @@ static double target_share(const DeviceTiming *t, double *half)
     if (t->n < PAIRED_ORDERS) return narrow_once;
     double unknown = ratio * hypot(*half, unseen_share(t, baseline, candidate));
     if (ratio + unknown < slow) return narrow_slow;
-    return ratio - unknown > 1 && ratio < small_win ? narrow_win : narrow;
+    return ratio - unknown > 1 && paired_small_win(ratio) ? narrow_win : narrow;
 }
 
 /* Half of the resampled interval, as a share of the ratio. *v: the interval. */

@@ -21,6 +21,9 @@ enum { PAIRED_ORDERS = 4 }; /* pairs of a block of orders; the interval is looke
  * *look_at, 0 at first: how many there will be at the next look. */
 int paired_narrow(const DeviceTiming *t, uint64_t seed, double *look_at);
 
+/* A ratio above 1 that a kernel equal to its baseline might seem to have. */
+int paired_small_win(double ratio);
+
 /* The largest ratio that one run of each side leaves possible. launches: their numbers are taken
  * from it. */
 double paired_fastest(const DeviceTiming *launches, double baseline_us, double candidate_us);

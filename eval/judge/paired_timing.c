@@ -43,7 +43,7 @@ static const double hopeless = 5, hopeless_us = 1000;
 
 static const double warm_s = 0.010;       /* of uncounted pairs: clocks rise */
 static const double warm_us = 30e3;       /* of uncounted runs: as good as WARM_PAIRS pairs */
-static const double stays_warm_s = 0.250; /* clocks stay high so long after the last timing */
+static const double stays_warm_s = 0.250; /* clocks stay high so long after any process's timing */
 
 /* The host's clock may show this much more than the events before hidden work is suspected. */
 static const double host_factor = 1.5, host_slack_us = 400;
@@ -63,8 +63,10 @@ typedef struct {
     int runs;                      /* of the candidate */
     double look_at;                /* pairs before the next look at the resampled interval */
     double known; /* the low end of an interval that this timing may confirm; 0: there is none */
+    int unseen; /* from now on its contents are those of checks_unseen, which are drawn in any case */
     LibraryCheck *beside; /* NULL: none is needed */
     int locked;
+    double idle_s;          /* before the lock was taken, of the GPU's timings */
     int host_longer[SIDES]; /* runs in which the host's clock showed much more than the events */
 } PairedTiming;
 
@@ -172,15 +174,27 @@ static int refuse_large(const PairedTiming *p, int rc, Fault *f)
                      f->error.text);
 }
 
+_Static_assert((int)CONTENTS == (int)CHECKS_SCALES - 1,
+               "each of them has a scale of checks_unseen");
+
+/* Where unseen contents of a scale are not usable, others of scale 1 are drawn. */
+static int draw_one(PairedTiming *p, int i)
+{
+    Judgement *j = p->judgement;
+    uint64_t seed = p->unseen ? p->opt->seed : j->evaluator->clock.seed;
+    p->contents[i] = NULL;
+    if (p->unseen && checks_unseen(j, j->timed, p->opt->seed, i, &p->contents[i])) return -1;
+    if (!p->contents[i])
+        p->contents[i] = cases_get(j->evaluator->cases, j->task, j->timed, VARIANT_DRAWN,
+                                   case_seed(seed, j->task, j->timed, i), 1.0, &j->fault.error);
+    return p->contents[i] ? 0 : -1;
+}
+
 /* Those that were dropped since are drawn again. */
 static int draw_contents(PairedTiming *p)
 {
-    Judgement *j = p->judgement;
     for (int i = 0; i < CONTENTS; i++)
-        if (!(p->contents[i] =
-                  cases_get(j->evaluator->cases, j->task, j->timed, VARIANT_DRAWN,
-                            case_seed(p->opt->seed, j->task, j->timed, i), 1.0, &j->fault.error)))
-            return -1;
+        if (draw_one(p, i)) return -1;
     return 0;
 }
 
@@ -362,7 +376,7 @@ static int is_hopeless(const double us[SIDES])
 
 static int is_warm(const PairedTiming *p)
 {
-    return p->opt->timed_at > 0 && clock_seconds() - p->opt->timed_at < stays_warm_s;
+    return p->idle_s < stays_warm_s;
 }
 
 /* Run each side once before the lock is taken, beside whatever else runs there: libraries prepare
@@ -377,7 +391,7 @@ static int prepare(PairedTiming *p, Fault *f)
     int rc = run_sides(p, BASELINE, 0, us, f);
     if (!rc && !j->errors.known && j->timed == j->pairs[0].timed)
         rc = errors_measure(r, &j->errors, &f->error);
-    return rc ? rc : library_check_open(j, &p->run[BASELINE][0], &p->beside);
+    return rc || !j->shared ? rc : library_check_open(j, &p->run[BASELINE][0], &p->beside);
 }
 
 /* Pairs that are not counted, until the clocks have risen, with those of `prepare`: one at least. When
@@ -419,6 +433,22 @@ static int take_one(const double us[SIDES], DeviceTiming *out, Fault *f)
     out->baseline_us[0] = us[BASELINE];
     out->candidate_us[0] = us[CANDIDATE];
     return timing_makes_sense(out, 1, &f->error);
+}
+
+/* Where op lines seem to be faster by little, the baseline runs beside them, too: where it is faster there than
+ * in its own process, its times become those. One that fails beside a candidate that was alone there tells
+ * nothing. */
+static int level_libraries(PairedTiming *p, DeviceTiming *out)
+{
+    Judgement *j = p->judgement;
+    Run *baseline = &p->run[BASELINE][0];
+    double share = 1;
+    Pairs pairs = timing_pairs(out);
+    if (out->n < PAIRED_ORDERS / 2 || !paired_small_win(statistics_midmean(&pairs))) return 0;
+    int rc = p->beside ? 0 : library_check_open(j, baseline, &p->beside);
+    if (!rc && p->beside) rc = library_share(j, p->beside, baseline, out->n, &share);
+    for (int i = 0; i < out->n && !rc; i++) out->baseline_us[i] *= share;
+    return j->shared ? rc : 0;
 }
 
 /* One more run of each side, to read its hardware counters. */
@@ -469,7 +499,8 @@ static int lock(PairedTiming *p, int on)
 {
     const Loaded *l = p->loaded[CANDIDATE];
     if (on == p->locked) return 0;
-    if (l->ops->clock->lock(l->device, on, &p->judgement->fault.error)) return -1;
+    if (l->ops->clock->lock(l->device, on ? &p->idle_s : NULL, &p->judgement->fault.error))
+        return -1;
     p->locked = on;
     return 0;
 }
@@ -507,6 +538,7 @@ static int take_samples(PairedTiming *p, DeviceTiming *out, double at[3])
     if (!rc)
         rc = library_check(p->judgement, p->beside, &p->run[BASELINE][0],
                            statistics_median(out->baseline_us, out->n));
+    if (!rc) rc = level_libraries(p, out);
     if (!rc && p->opt->profile) rc = profile(p, out, f);
     for (int set = 0; set < p->sets && !rc; set++) rc = run_inspect(&p->run[CANDIDATE][set], f);
     if (!rc)
@@ -550,7 +582,6 @@ int step_time(Judgement *j)
     int rc = loaded_again(&j->loaded, &j->fault);
     if (!rc) rc = baseline_need(j);
     if (!rc) rc = paired_measure(j, &e->clock);
-    e->clock.timed_at = clock_seconds();
     if (!rc) take_rivals(&j->verdict, &j->baseline->own.verdict);
     return rc ? rc : judgement_score(j);
 }
@@ -679,12 +710,13 @@ static int check_unseen(PairedTiming *p, int next)
     return rc;
 }
 
-/* Time a win again on contents of its second seed, in the runs that are open. */
+/* Time a win again on contents of its second seed, in the runs that are open with those of the first. */
 static int sample_again(PairedTiming *p)
 {
     Judgement *j = p->judgement;
     double start = clock_seconds(), at[3];
     DeviceTiming *out = j->verdict.timing = memory_alloc(sizeof *out);
+    p->unseen = 1;
     int rc = draw_contents(p);
     for (int set = 0; set < p->sets && !rc; set++)
         rc = fill_set(p, set, p->contents[set % CONTENTS], &j->fault.error);
@@ -735,7 +767,5 @@ int paired_unseen(Judgement *j)
     if (!rc) rc = time_unseen(&p, &next);
     if (!rc) rc = measure_again(&p);
     if (!rc) rc = check_unseen(&p, next);
-    rc = end(&p, rc);
-    e->clock.timed_at = clock_seconds();
-    return rc;
+    return end(&p, rc);
 }

@@ -255,11 +255,10 @@ __device__ inline void clear(uint4 *p, uint4 seen)
 /* Remove what earlier launches left on the chip. Shared memory is overwritten. The L2 is filled
  * with other lines by reading them, so that no dirty line is written back while the next kernel is
  * timed. Words of p that are not zero are zeroed, so that a candidate cannot pass data to its next
- * run there. One block per SM. */
-extern "C" __global__ void harness_flush(uint4 *p, u64 words, u32 shared_words)
+ * run there. One block per SM. It reads all words in each of its passes, of one launch: a launch a pass would
+ * take the places of the next launches in the driver's queue. */
+__device__ inline void flush_once(uint4 *p, u64 words)
 {
-    extern __shared__ u32 shared[];
-    for (u32 i = threadIdx.x; i < shared_words; i += blockDim.x) ((volatile u32 *)shared)[i] = ~0u;
     u64 stride = (u64)gridDim.x * blockDim.x;
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     for (; i + 3 * stride < words; i += 4 * stride) {
@@ -273,6 +272,13 @@ extern "C" __global__ void harness_flush(uint4 *p, u64 words, u32 shared_words)
         clear(&p[i + 3 * stride], d);
     }
     for (; i < words; i += stride) clear(&p[i], __ldcg(&p[i]));
+}
+
+extern "C" __global__ void harness_flush(uint4 *p, u64 words, u32 shared_words, u32 passes)
+{
+    extern __shared__ u32 shared[];
+    for (u32 i = threadIdx.x; i < shared_words; i += blockDim.x) ((volatile u32 *)shared)[i] = ~0u;
+    for (u32 i = 0; i < passes; i++) flush_once(p, words);
 }
 
 /* Wait until the clock is at `phase` of the period. `turns` bounds the reads of the clock, in case

@@ -119,13 +119,10 @@ static CuResult flush(Stopwatch *w, int passes)
     Executor *e = w->executor;
     CuPtr from = w->scratch;
     unsigned long long words = w->scratch_bytes / 16;
-    unsigned shared_words = w->flush_shared / 4;
-    void *params[] = {&from, &words, &shared_words};
-    CuResult r = CU_OK;
-    for (int i = 0; i < passes && r == CU_OK; i++)
-        r = e->cu->launch(w->flush, w->sms, 1, 1, FLUSH_THREADS, 1, 1, w->flush_shared, e->stream,
-                          params, NULL);
-    return r;
+    unsigned shared_words = w->flush_shared / 4, times = (unsigned)passes;
+    void *params[] = {&from, &words, &shared_words, &times};
+    return e->cu->launch(w->flush, w->sms, 1, 1, FLUSH_THREADS, 1, 1, w->flush_shared, e->stream,
+                         params, NULL);
 }
 
 static CuResult launch_wait(Stopwatch *w, unsigned long long period, unsigned long long phase,

@@ -1,5 +1,7 @@
 /* The lock of a GPU between processes: exclusive, shared, waiting, and released by a process that
  * ends. */
+#include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -81,6 +83,32 @@ static void test_sides(void **state)
     assert_int_equal(lock_exclusive(b, 0.02, &err), -1);
     lock_close(c); /* closing releases */
     assert_int_equal(lock_shared(a, 0, &err), 0);
+    lock_close(a);
+    lock_close(b);
+}
+
+/* Timings of any process show for how long the GPU was not timed. */
+static void test_idle(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof path, "%s/quern-gpu-%s.lock", dir, uuid);
+    unlink(path);
+    GpuLock *a = open_one(), *b = open_one();
+    assert_int_equal(lock_exclusive(a, 0, &err), 0);
+    assert_true(isinf(lock_idle_s(a)));
+    clock_sleep(0.2);
+    lock_release(a);
+    assert_int_equal(lock_shared(a, 0, &err), 0); /* no timing */
+    lock_release(a);
+    clock_sleep(0.1);
+    assert_int_equal(lock_exclusive(b, 0, &err), 0);
+    assert_true(lock_idle_s(b) > 0.05);
+    const struct timespec long_ago[2] = {{1, 0}, {1, 0}};
+    assert_int_equal(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+    lock_release(b); /* the end counts, not the beginning */
+    assert_int_equal(lock_exclusive(a, 0, &err), 0);
+    assert_true(lock_idle_s(a) < 1000);
     lock_close(a);
     lock_close(b);
 }
@@ -243,10 +271,11 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sides),       cmocka_unit_test(test_descriptor),
-        cmocka_unit_test(test_contended),   cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_message),     cmocka_unit_test(test_death),
-        cmocka_unit_test(test_no_starving), cmocka_unit_test(test_file)};
+        cmocka_unit_test(test_sides),  cmocka_unit_test(test_descriptor),
+        cmocka_unit_test(test_idle),   cmocka_unit_test(test_contended),
+        cmocka_unit_test(test_nested), cmocka_unit_test(test_message),
+        cmocka_unit_test(test_death),  cmocka_unit_test(test_no_starving),
+        cmocka_unit_test(test_file)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -38,6 +38,7 @@ struct Device {
     int n_remembered;
     double work; /* of the last launch; an ordinary one has 1 */
     int measured, locked, spied, calls, alone /* with the lock */;
+    double idle_s; /* before the lock is taken */
     /* The last reservation, how many of its buffers were allocated, and allocations unlike it. */
     size_t reserved[MAX_BLOCKS];
     int n_reserved, n_placed, strays;
@@ -64,6 +65,7 @@ static Device fake = {.info = {.device_class = "fake",
                                .memory_bytes = 1 << 30,
                                .dram_bytes_per_s = 1e12,
                                .flops_per_s = 1e12},
+                      .idle_s = INFINITY,
                       .baseline_us = 15,
                       .candidate_us = 10,
                       .noise = 0.01};
@@ -349,11 +351,12 @@ static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode 
     return 0;
 }
 
-static int fake_lock(Device *d, int on, Error *err)
+static int fake_lock(Device *d, double *idle_s, Error *err)
 {
     (void)err;
-    assert_int_equal(d->locked, !on);
-    d->locked = on;
+    assert_int_equal(d->locked, !idle_s);
+    d->locked = idle_s != NULL;
+    if (idle_s) *idle_s = d->idle_s;
     return 0;
 }
 

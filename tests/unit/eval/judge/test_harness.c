@@ -368,6 +368,24 @@ static void test_few_for_long_runs(void **state)
     fake.baseline_us = 15, fake.candidate_us = 10, fake.noise = 0.01;
 }
 
+/* Fewer pairs are not counted where a process has just timed. */
+static void test_warm(void **state)
+{
+    (void)state;
+    int uncounted[2];
+    fake.baseline_us = 3000, fake.candidate_us = 2000, fake.noise = 0;
+    for (int just = 0; just < 2; just++) {
+        fake.idle_s = just ? 0.2 : 0.3;
+        assert_int_equal(measure("relu"), 0);
+        assert_int_equal(timing.n, 4);
+        uncounted[just] = fake.alone / 2 - timing.n;
+    }
+    assert_true(uncounted[0] >= 3);
+    assert_in_range(uncounted[1], 1, DEVICE_COPIES);
+    fake.idle_s = INFINITY;
+    fake.baseline_us = 15, fake.candidate_us = 10, fake.noise = 0.01;
+}
+
 /* What is five times slower and a millisecond is timed no further than its first pair. */
 static void test_one_for_hopeless(void **state)
 {
@@ -688,6 +706,7 @@ int main(void)
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_few_for_losers),
         cmocka_unit_test(test_few_for_long_runs),
+        cmocka_unit_test(test_warm),
         cmocka_unit_test(test_one_for_hopeless),
         cmocka_unit_test(test_few_pairs_keep_errors),
         cmocka_unit_test(test_unknown_by_launch),

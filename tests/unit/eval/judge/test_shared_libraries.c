@@ -1,6 +1,7 @@
 /* A candidate is judged beside libraries that others have used. When it fails there, a process of its own
  * decides. The device is the simulator with a clock, whose process of libraries spoils what runs in it
  * until it is renewed. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,6 +24,7 @@ static Verdict v;
 /* The process: others have been there; they have left what makes results wrong, or slow, or what ends it, or
  * that no code can be loaded. */
 static int shared, spoils, slows, ends, refuses;
+static double there_us = 100;     /* of a run in that process, for other reasons */
 static int at;                    /* the only size at which they matter; 0: all */
 static DeviceModule *trusted[64]; /* modules of baselines */
 static int n_trusted;
@@ -109,7 +111,7 @@ static int is_baseline(const DeviceModule *m)
 static int clock_100us(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
                        DeviceClock *out, Fault *fault)
 {
-    double us = shared && slows && !is_baseline(launches[0].module) ? 200 : 100;
+    double us = is_baseline(launches[0].module) ? 100 : shared && slows ? 200 : there_us;
     (void)mode, (void)phase;
     *out = (DeviceClock){.us = us, .host_us = us + 10, .flush_us = 5};
     return run(d, launches, n, fault);
@@ -127,9 +129,10 @@ static int telemetry(Device *d, DeviceTelemetry *out, Error *err)
     return 0;
 }
 
-static int lock(Device *d, int on, Error *err)
+static int lock(Device *d, double *idle_s, Error *err)
 {
-    (void)d, (void)on, (void)err;
+    (void)d, (void)err;
+    if (idle_s) *idle_s = INFINITY;
     return 0;
 }
 
@@ -211,6 +214,21 @@ static void test_blame(void **state)
     judge(wrong, 1, OUTCOME_WRONG_RESULT, 1, 1);
 }
 
+/* Op lines are no faster than the baseline because that process is: both of them are, there. */
+static void test_place(void **state)
+{
+    (void)state;
+    there_us = 99;
+    for (int others = 0; others < 2; others++) {
+        judge(right, others, OUTCOME_OK, 0, 0);
+        assert_true(v.speedup > 0.9999 && v.speedup < 1.0001 && v.score < 1);
+    }
+    there_us = 101;
+    judge(right, 1, OUTCOME_OK, 0, 0);
+    assert_true(v.speedup < 0.991);
+    there_us = 100;
+}
+
 /* A source that was refused has run nowhere. One without op lines never was beside a library. */
 static void test_elsewhere(void **state)
 {
@@ -275,7 +293,7 @@ static int close_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_blame),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_blame), cmocka_unit_test(test_place),
                                        cmocka_unit_test(test_elsewhere),
                                        cmocka_unit_test(test_two_sizes)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
