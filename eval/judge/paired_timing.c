@@ -435,9 +435,9 @@ static int take_one(const double us[SIDES], DeviceTiming *out, Fault *f)
     return timing_makes_sense(out, 1, &f->error);
 }
 
-/* Where op lines seem to be faster by little, the baseline runs beside them, too: where it is faster there than
- * in its own process, its times become those. One that fails beside a candidate that was alone there tells
- * nothing. */
+/* Where op lines seem to be faster by little, the baseline runs beside them, too: where it is faster there
+ * than in its own process, its times become those. One that fails beside a candidate that was alone there
+ * tells nothing. */
 static int level_libraries(PairedTiming *p, DeviceTiming *out)
 {
     Judgement *j = p->judgement;

@@ -22,6 +22,11 @@ ok $? 'quern-devices lists every simulator'
 ok $? 'quern-devices has a name and a class on each line'
 "$BIN/quern-devices" --gpus >"$tmp/out"; ! grep -q sim: "$tmp/out"
 ok $? 'quern-devices --gpus leaves simulators out'
+timed=kernelbench/level1/k1_19_relu,kernelbench/level1/k1_45_average_pooling_2d
+sizes() { "$BIN/quern-devices" --own-sizes "$timed" "$@"; }
+[ "$(sizes | tail -1)" = "1 of 2 tasks are timed at their modules' own sizes by a GPU with 79.6 GiB" ] &&
+  [[ $(sizes --memory 16) = *"k1_19_relu: shortened: inputs and outputs of 12.0 GiB"*"0 of 2"* ]]
+ok $? 'quern-devices --own-sizes counts what a GPU times as the modules have it'
 
 # ---- the rules ----
 rules() { rules_of "$build" PROFILE=smoke "RUN=$run" "$@" -n crl >"$tmp/out"; }
