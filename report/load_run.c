@@ -127,8 +127,7 @@ static void take_numbers(Report *r, ReportTask *t, const Sample *s)
     t->time_us = v.time_us;
     t->baseline_us = v.baseline_us;
     note_clock(r, t, v.predicted);
-    Interval compile;
-    t->over_compile = rivals_over(&v, "compile", &compile) ? compile.middle : 0;
+    if (!rivals_over(&v, "compile", &t->over_compile)) t->over_compile = (Interval){0};
     rivals_text(&v, t->rivals);
     t->n_rows = v.n_rows;
     memcpy(t->rows, v.rows, sizeof t->rows);

@@ -71,7 +71,7 @@ typedef struct {
         [RIVALS_TEXT]; /* the best kernel beside torch.compile (rivals_text); "" without one */
     int n_rows;        /* of the best kernel's verdict: one for each of several timed workloads */
     VerdictRow rows[VERDICT_MAX_ROWS];
-    double over_compile; /* torch.compile's time over the best kernel's; 0: not measured */
+    Interval over_compile; /* torch.compile's time over the best kernel's; 0: not measured */
     int predicted;
     Counters best, baseline;
     int n_lines; /* the costliest lines of the best kernel, as its verdict has them */

@@ -188,8 +188,8 @@ static void compare_kernels(const Report *a, const Report *b, CompareKernel **ou
                            .degenerate = x->task->degenerate,
                            .a = x->source ? x->score : NAN,
                            .b = y->source ? y->score : NAN,
-                           .compile_a = x->source ? x->over_compile : 0,
-                           .compile_b = y->source ? y->over_compile : 0};
+                           .compile_a = x->source ? x->over_compile : (Interval){0},
+                           .compile_b = y->source ? y->over_compile : (Interval){0}};
         double from = x->source ? x->score : 0, to = y->source ? y->score : 0;
         k.won = to > 1.01 * from ? 1 : from > 1.01 * to ? -1 : 0;
         (*out)[(*n)++] = k;

@@ -24,9 +24,9 @@ typedef struct {
 typedef struct {
     const char *task;
     int heldout, degenerate;
-    double a, b;                 /* the scores of the runs' best kernels; NAN without one */
-    double compile_a, compile_b; /* torch.compile's time over the kernels'; 0: not measured */
-    int won;                     /* 1: b's is faster by over a hundredth; -1: a's is; 0 */
+    double a, b;                   /* the scores of the runs' best kernels; NAN without one */
+    Interval compile_a, compile_b; /* torch.compile's time over the kernels'; 0: not measured */
+    int won;                       /* 1: b's is faster by over a hundredth; -1: a's is; 0 */
 } CompareKernel;
 
 typedef struct {

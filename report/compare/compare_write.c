@@ -22,29 +22,45 @@ static void count_kernels(const Compare *c, int i, int out[3])
         if (!c->kernel[i][k].degenerate) out[c->kernel[i][k].won + 1]++;
 }
 
-/* The run's best kernels over torch.compile, on the tasks where both have its time. Returns how many. */
-static int over_compile(const Compare *c, int i, double *a, double *b)
+/* A geometric mean of times that were measured apart: the shares of their intervals add in quadrature. */
+typedef struct {
+    double log, squares;
+    int n;
+} Mean;
+
+static void mean_add(Mean *m, const Interval *v)
 {
-    int n = 0;
-    *a = *b = 0;
-    for (int k = 0; k < c->n_kernels[i]; k++) {
-        const CompareKernel *w = &c->kernel[i][k];
-        if (w->degenerate || !(w->compile_a > 0 && w->compile_b > 0)) continue;
-        *a += log(w->compile_a), *b += log(w->compile_b), n++;
-    }
-    *a = exp(*a / (n ? n : 1)), *b = exp(*b / (n ? n : 1));
-    return n;
+    double half = (v->high - v->low) / (2 * v->middle);
+    m->log += log(v->middle), m->squares += half * half, m->n++;
 }
 
+static void mean_text(const Mean *m, const char *name, Buffer *out)
+{
+    double middle = exp(m->log / m->n), half = sqrt(m->squares) / m->n;
+    buffer_printf(out, " %s %.2fx [%.2f %.2f]", name, middle, middle * fmax(0, 1 - half),
+                  middle * (1 + half));
+}
+
+/* The runs' best kernels over torch.compile, on the tasks where both have its time. */
 static void compile_line(const Compare *c, int i, Buffer *out)
 {
-    double a, b;
-    int n = over_compile(c, i, &a, &b);
-    if (!n)
+    Mean a = {0}, b = {0};
+    for (int k = 0; k < c->n_kernels[i]; k++) {
+        const CompareKernel *w = &c->kernel[i][k];
+        if (w->degenerate || !(w->compile_a.middle > 0 && w->compile_b.middle > 0)) continue;
+        mean_add(&a, &w->compile_a);
+        mean_add(&b, &w->compile_b);
+    }
+    if (!a.n) {
         buffer_puts(out, "torch.compile was not measured.");
-    else
-        buffer_printf(out, "Over torch.compile, geomean of %d task%s: a %.2fx, b %.2fx.", n,
-                      n == 1 ? "" : "s", a, b);
+        return;
+    }
+    buffer_printf(out, "Over torch.compile, geomean of %d task%s [95%%]:", a.n,
+                  a.n == 1 ? "" : "s");
+    mean_text(&a, "a", out);
+    buffer_puts(out, ",");
+    mean_text(&b, "b", out);
+    buffer_puts(out, ".");
 }
 
 static void say(Buffer *b, const char *s)

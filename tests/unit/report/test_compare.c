@@ -83,7 +83,8 @@ static void two_runs(void **state)
     for (int i = 0; i < c->n_kernels[0]; i++) won += c->kernel[0][i].won;
     assert_int_equal(won, 2 - 1); /* relu, softmax; a's matmul */
     says(c, "Best kernels: b won 2, a won 1, 1 within a hundredth.");
-    says(c, "Over torch.compile, geomean of 1 task: a 1.80x, b 3.60x.");
+    says(c,
+         "Over torch.compile, geomean of 1 task [95%]: a 1.80x [1.71 1.89], b 3.60x [3.42 3.78].");
     says(c, "Speedups are predicted by a simulator.");
     compare_release(c);
     free(c);
@@ -98,7 +99,8 @@ static void two_devices(void **state)
     assert_int_equal(c->same_device, 0);
     says(c, "judged on different devices");
     says(c, "DEVICE\n  a                    sim:h100\n  c<                   NVIDIA H100\n");
-    says(c, "Over torch.compile, geomean of 1 task: a 1.80x, b 1.80x.");
+    says(c,
+         "Over torch.compile, geomean of 1 task [95%]: a 1.80x [1.71 1.89], b 1.80x [1.71 1.89].");
     compare_release(c);
     free(c);
 }
