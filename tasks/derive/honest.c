@@ -520,12 +520,23 @@ static int has_half_output(const Task *t)
     return 0;
 }
 
-/* Is a result of the node rounded to a half type where it is stored? */
+/* 1: another operator reads the memory that the node's result lies in. */
+static int is_read(const HonestCase *c, int node)
+{
+    const GraphBound *b = c->b;
+    const int base = b->values[b->graph->first[node]].base;
+    for (int k = node + 1; k < b->graph->n_nodes; k++)
+        for (int i = 0; i < b->calls[k].call.n_tensors && b->calls[k].live; i++)
+            if (b->values[b->calls[k].in[i]].base == base) return 1;
+    return 0;
+}
+
+/* Is a result of the node rounded to a half type where others read it? */
 static int stores_half(const HonestCase *c, int node)
 {
     const GraphCall *g = &c->b->calls[node];
     int value = c->b->graph->first[node];
-    if (!g->live || g->view || c->last[c->b->values[value].base]) return 0;
+    if (!g->live || g->view || (c->last[c->b->values[value].base] && !is_read(c, node))) return 0;
     for (int i = 0; i < g->call.n_results; i++)
         if (is_half(g->call.result[i].dtype)) return 1;
     return 0;
@@ -541,18 +552,30 @@ static int judged_ways(const HonestCase *c, Way *way)
     return n;
 }
 
+/* An output that an operator alone has rounded for those that read it is taken as the first way has it. */
+static void take_open(const HonestCase *c, const Way *way, double **got)
+{
+    const GraphBound *b = c->b;
+    const int n = c->t->n_outputs;
+    for (int i = 0; i < n && way->only; i++)
+        if (b->values[b->graph->output[i]].base ==
+            b->values[b->graph->first[way->only - 1]].base)
+            memcpy(got[n + i], got[i], (size_t)c->n[i] * sizeof(double));
+}
+
 /* The ways of `c`, whose inputs are there. */
 static int give_outputs(HonestCase *c, HonestOutputs *take, void *ctx, Error *err)
 {
     Way way[MAX_WAYS + HONEST_OUTPUTS];
-    int n = judged_ways(c, way), rc = 0;
-    double **got = outputs_of(c, 1);
+    int n = judged_ways(c, way), outputs = c->t->n_outputs, rc = 0;
+    double **got = outputs_of(c, 2); /* of the first way, and of the others */
     c->e.open = 1;
     for (int k = 0; k < n && !rc; k++) {
-        rc = run_way(c, &way[k], got, err);
-        if (!rc) take(ctx, k, way[k].only > 0, got);
+        double **own = k ? got + outputs : got;
+        rc = run_way(c, &way[k], own, err);
+        if (!rc) take_open(c, &way[k], got), take(ctx, k, way[k].only > 0, own);
     }
-    for (int i = 0; i < c->t->n_outputs; i++) free(got[i]);
+    for (int i = 0; i < 2 * outputs; i++) free(got[i]);
     free(got);
     return rc;
 }

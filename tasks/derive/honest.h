@@ -75,7 +75,7 @@ enum { HONEST_OUTPUTS = 16 }; /* at most so many ways */
 
 /* Executes the graph on given inputs by the ways that differ most, one after another, and with the results
  * of each of the first operators stored alone. Outputs of half types are not rounded to these: a kernel may
- * err so before it stores a result. 1: that costs more than a judge
+ * err so before it stores a result. Others may read a stored output: that is one more operator alone. 1: that costs more than a judge
  * has, or an operator rounds on the way in its own manner (attention, recurrent cells, what ATen composes
  * of other operators). */
 int honest_outputs(const TaskCase *c, const double *const *in, HonestOutputs *take, void *ctx,

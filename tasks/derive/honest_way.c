@@ -317,12 +317,14 @@ static int results(void *ctx, const GraphStep *s, Error *err)
         if (!exact && point && e->way->approximate && is_cancelling(op) &&
             n == op_elements(&c->call.tensor[0]))
             add_cancelled(e->way, s, out[i], n);
-        int stored = e->way->only ? e->way->only == node + 1 : e->way->stored;
+        int alone = e->way->only == node + 1, stored = e->way->only ? alone : e->way->stored;
         if (stored && (y->dtype == DTYPE_F16 || y->dtype == DTYPE_BF16))
             round_before_bias(s, out[i]);
         if (e->way->fma && product && !stored && !e->last[b->values[value].base]) continue;
         int last = e->last[b->values[value].base];
-        Dtype to = last ? (e->open ? DTYPE_F32 : y->dtype) : stored ? y->dtype : DTYPE_F32;
+        Dtype to = last && !alone ? (e->open ? DTYPE_F32 : y->dtype)
+                   : stored       ? y->dtype
+                                  : DTYPE_F32;
         uint64_t key = noise_key(e->way, node, 64 + i);
         double ulps = e->way->approximate && !summed ? 3 * unit : 0,
                drift = point || summed ? 0 : running / 2;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "tasks/derive/element_limits.h"
 #include "tasks/derive/own_error.h"
 #include "tests/fixture_path.h"
 #include "tests/small_draft.h"
@@ -156,6 +157,44 @@ static void test_choice(void **state)
     task_free(t);
 }
 
+/* A result in a half type that others read, too, is rounded for these in eager PyTorch: y = 64 * (h - x) of
+ * h = x + z is off by 64 times what h is rounded by. */
+static void test_read_output(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"h = aten.add.Tensor(x, z)", "d = aten.sub.Tensor(h, x)",
+                                        "y = aten.mul.Tensor(d, 64)"};
+    enum { N = 64 * 32 };
+    static double in[2][N], want[2][N];
+    const double *const inputs[] = {in[0], in[1]}, *const wanted[] = {want[0], want[1]};
+    Small s = {.axes = {{"rows", NULL, 64}, {"cols", NULL, 32}},
+               .inputs = {tensor("x", DTYPE_F16, "rows", "cols"),
+                          tensor("z", DTYPE_F16, "rows", "cols")}};
+    small(&s, lines, 3, 2, 2);
+    const DraftTensor outputs[] = {{.name = "h", .dtype = DTYPES, .rank = -1}, s.output};
+    s.d.outputs = outputs, s.d.n_outputs = 2;
+    Task *t = derived(&s.d);
+    const Workload w = {.role = ROLE_CHECK, .axis = {64, 32}};
+    const TaskCase c = {t, &w, VARIANT_FAR, 4711, 1};
+    ElementLimits *limit[2];
+    for (int i = 0; i < N; i++) { /* a unit of x + z is 2^-6 */
+        in[0][i] = 16 + (i % 97) * 0x1p-6, in[1][i] = (i % 53) * 0x1p-9;
+        want[0][i] = in[0][i] + in[1][i], want[1][i] = 64 * in[1][i];
+    }
+    assert_int_equal(element_limits(&c, inputs, wanted, limit, NULL), 0);
+    for (int i = 0; i < N; i++) {
+        uint16_t h;
+        double got;
+        dtype_from_double(DTYPE_F16, &want[0][i], &h, 1);
+        dtype_to_double(DTYPE_F16, &h, &got, 1);
+        assert_true(64 * fabs(got - want[0][i]) <= (double)limit[1]->limit[i]);
+        assert_true((double)limit[0]->limit[i] < 0x1p-6); /* of h: one rounding, no two */
+    }
+    element_limits_free(limit[0]);
+    element_limits_free(limit[1]);
+    task_free(t);
+}
+
 /* Without a graph nothing is known. */
 static void test_unknown(void **state)
 {
@@ -176,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_needles),
         cmocka_unit_test(test_halves),
         cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_read_output),
         cmocka_unit_test(test_unknown),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
