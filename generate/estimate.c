@@ -116,10 +116,11 @@ static void count_loads(const Writer *w, const Shape *s, const Profile *p, Work 
         double bytes = (double)dtype_size(node_of(w, i)->dtype), own = size_of(w, step->axes),
                reads = times_read(w, i), wide = waste(w, &step->at, bytes);
         int by_column = in_columns(w, i);
+        const double terms = size_of(w, step->axes & w->k->looped);
         k->dram += own * bytes * (again && own * 2 > elements ? reads : 1);
-        k->l2 += (by_column ? elements : s->rows) * bytes * reads * wide;
+        k->l2 += (by_column ? elements : s->rows) * bytes * reads * wide * terms;
         k->flight += by_column ? bytes * w->vec * (w->kept[i] ? w->keep : w->items) : 0;
-        k->instructions += by_column ? elements / w->vec * reads : s->rows;
+        k->instructions += (by_column ? elements / w->vec * reads : s->rows) * terms;
     }
 }
 
@@ -139,6 +140,7 @@ static void count_rest(const Writer *w, const Shape *s, Work *k)
     for (int i = 0; i < w->k->n; i++) {
         if (is_load(w, i)) continue;
         double n = in_columns(w, i) || is_fold(w, i) ? elements : s->rows;
+        n *= size_of(w, w->k->step[i].axes & w->k->looped);
         k->instructions += n * (is_fold(w, i) ? 1 : point_work(node_of(w, i)->text));
     }
 }

@@ -1,5 +1,6 @@
 /* Folds and scans as text. A sum is a number of each thread. A spread and an exponential sum are structs, in
  * which their pair, the mean or the largest element, is known too. */
+#include "generate/branch_text.h"
 #include "generate/fold_text.h"
 
 #include <stdio.h>
@@ -54,6 +55,20 @@ static const char *struct_type(const Writer *w, int step)
     return wide ? "Moments<double>" : "Moments<float>";
 }
 
+/* Adds the fold's element to `sum`. */
+static void put_combined(Writer *w, int step, const char *sum, const char *indent)
+{
+    buffer_printf(&w->body, "%s%s = ", indent, sum);
+    for (const char *text = combine[fold_of(w, step)]; *text; text++)
+        if (!strncmp(text, "a ", 2) || !strncmp(text, "a,", 2))
+            buffer_puts(&w->body, sum);
+        else if (!strcmp(text, "b") || !strcmp(text, "b)"))
+            writer_value(w, w->k->step[step].arg[0], writer_type(w, step));
+        else
+            buffer_append(&w->body, text, 1);
+    buffer_puts(&w->body, ";\n");
+}
+
 void fold_put_element(Writer *w, int step, int batch, const char *indent)
 {
     if (fold_state(w, step) != step) return;
@@ -63,15 +78,9 @@ void fold_put_element(Writer *w, int step, int batch, const char *indent)
         buffer_puts(&w->body, ";\n");
         return;
     }
-    buffer_printf(&w->body, "%ss%d = ", indent, step);
-    for (const char *text = combine[fold_of(w, step)]; *text; text++)
-        if (!strncmp(text, "a ", 2) || !strncmp(text, "a,", 2))
-            buffer_printf(&w->body, "s%d", step);
-        else if (!strcmp(text, "b") || !strcmp(text, "b)"))
-            writer_value(w, w->k->step[step].arg[0], writer_type(w, step));
-        else
-            buffer_append(&w->body, text, 1);
-    buffer_puts(&w->body, ";\n");
+    char sum[16];
+    snprintf(sum, sizeof sum, "s%d", step);
+    put_combined(w, step, sum, indent);
 }
 
 /* 1: the fold takes several elements of the pass at once. */
@@ -95,6 +104,14 @@ void fold_put_taken(Writer *w, const Pass *p, int n, const char *indent)
             buffer_printf(&w->body, "%ss%d = take<%d * V>(s%d, z%d);\n", indent, i, n, i, i);
 }
 
+static const char *start_text(const Writer *w, int step)
+{
+    const Fold f = fold_of(w, step);
+    const int whole = !strcmp(writer_type(w, step), "long long");
+    if (whole && f == FOLD_MAX) return "-9223372036854775807LL - 1";
+    return whole && f == FOLD_MIN ? "9223372036854775807LL" : start[f];
+}
+
 static void put_start(Writer *w, int step)
 {
     if (fold_state(w, step) != step) return;
@@ -104,12 +121,7 @@ static void put_start(Writer *w, int step)
         buffer_printf(&w->body, "    %s s%d;\n", struct_type(w, step), step);
         return;
     }
-    const char *from = start[fold_of(w, step)];
-    if (!strcmp(writer_type(w, step), "long long"))
-        from = fold_of(w, step) == FOLD_MAX   ? "-9223372036854775807LL - 1"
-               : fold_of(w, step) == FOLD_MIN ? "9223372036854775807LL"
-                                              : from;
-    buffer_printf(&w->body, "    %s s%d = %s;\n", writer_type(w, step), step, from);
+    buffer_printf(&w->body, "    %s s%d = %s;\n", writer_type(w, step), step, start_text(w, step));
 }
 
 /* The fold over the threads' states, or its member of another fold's. */
@@ -147,6 +159,86 @@ void fold_put_level(Writer *w, int level)
                 w->defined[j] = 1;
             }
     }
+}
+
+/* ---- looped folds ---- */
+
+/* Opens the loops over a fold's terms: at the timed sizes the body is written out once for each. */
+static void put_terms_head(Writer *w, unsigned over, const char *indent)
+{
+    const char *type = w->wide ? "long long" : "int";
+    for (int a = 0; a < w->k->axes.n; a++) {
+        if (!(over >> a & 1) || size_is(w->k->axes.size[a], 1)) continue;
+        const char *n = writer_size(w, w->k->axes.size[a]), *name = w->k->axes.name[a];
+        const int64_t timed = w->k->axes.size[a].at[0];
+        buffer_printf(&w->body,
+                      "%sfor (%s of_%s = 0; of_%s < %s; of_%s += %lld)\n#pragma unroll\n"
+                      "%sfor (%s %s = of_%s; %s < of_%s + %lld; %s++) if (%s < %s) {\n",
+                      indent, type, name, name, n, name, (long long)timed, indent, type, name, name,
+                      name, name, (long long)timed, name, name, n);
+    }
+}
+
+static void put_terms_end(Writer *w, unsigned over, const char *indent)
+{
+    for (int a = 0; a < w->k->axes.n; a++)
+        if (over >> a & 1 && !size_is(w->k->axes.size[a], 1))
+            buffer_printf(&w->body, "%s}\n", indent);
+}
+
+/* The terms of V elements: loads come first, then each element's term. */
+static void put_vector_terms(Writer *w, int step, const char *to, const char *indent)
+{
+    unsigned char set[KERNEL_STEPS] = {0};
+    char deeper[64], name[16], sum[48];
+    writer_close(w, w->k->step[step].arg[0], set);
+    for (int i = 0; i < w->k->n; i++)
+        if (set[i] && !in_columns(w, i) && w->k->step[i].axes & w->k->looped)
+            writer_step(w, i, indent);
+    for (int i = 0; i < w->k->n; i++) {
+        if (!set[i] || !writer_is_packed(w, i)) continue;
+        snprintf(name, sizeof name, "p%d", i);
+        buffer_printf(&w->body, "%sPack<%s, V> p%d;\n", indent, writer_ctype(w, i), i);
+        writer_fetch(w, i, name, indent);
+    }
+    snprintf(deeper, sizeof deeper, "%s    ", indent);
+    snprintf(sum, sizeof sum, "%s.v[v]", to);
+    if (w->vec > 1)
+        branch_put_elements_head(w, indent);
+    else
+        buffer_printf(&w->body, "%s{\n%sconst int v = 0;\n", indent, deeper);
+    for (int i = 0; i < w->k->n; i++)
+        if (set[i] && in_columns(w, i) && !is_fold(w, i)) writer_step(w, i, deeper);
+    put_combined(w, step, sum, deeper);
+    buffer_printf(&w->body, "%s}\n", indent);
+}
+
+void fold_put_loop(Writer *w, int step, const char *to, const char *indent)
+{
+    const Step *s = &w->k->step[step];
+    const unsigned outer = w->open;
+    unsigned char set[KERNEL_STEPS] = {0};
+    char deeper[64], name[WRITER_NAME];
+    if (fold_of(w, step) == FOLD_MAX || fold_of(w, step) == FOLD_MIN) writer_help(w, HELP_ORDER);
+    writer_help(w, HELP_PACK);
+    if (to)
+        buffer_printf(&w->body, "#pragma unroll\n%sfor (int v = 0; v < V; v++) %s.v[v] = %s;\n",
+                      indent, to, start_text(w, step));
+    else
+        buffer_printf(&w->body, "%s%s %s = %s;\n", indent, writer_type(w, step),
+                      writer_name(w, step, name), start_text(w, step));
+    put_terms_head(w, s->over, indent);
+    w->open |= s->over;
+    snprintf(deeper, sizeof deeper, "%s    ", indent);
+    writer_close(w, s->arg[0], set);
+    for (int i = 0; i < w->k->n && !to; i++)
+        if (set[i] && w->k->step[i].axes & s->over) writer_step(w, i, deeper);
+    if (to)
+        put_vector_terms(w, step, to, deeper);
+    else
+        put_combined(w, step, writer_name(w, step, name), deeper);
+    w->open = outer;
+    put_terms_end(w, s->over, indent);
 }
 
 /* ---- scans ---- */

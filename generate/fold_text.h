@@ -19,6 +19,8 @@ void fold_put_taken(Writer *w, const Pass *p, int n, const char *indent);
 int fold_state(const Writer *w, int step);
 /* All folds of a level, those over the same axes in one pass. */
 void fold_put_level(Writer *w, int level);
+/* A looped fold: of V elements into `to`, or of one into the step's variable where `to` is NULL. */
+void fold_put_loop(Writer *w, int step, const char *to, const char *indent);
 /* The pass over a row that stores results, which need a scan of it. */
 void scan_put(Writer *w);
 

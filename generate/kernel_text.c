@@ -141,6 +141,11 @@ void writer_step(Writer *w, int step, const char *indent)
 {
     const Step *s = &w->k->step[step];
     char name[WRITER_NAME];
+    if (is_within_loop(w, step)) return;
+    if (s->looped && !writer_is_loop(w, step)) {
+        fold_put_loop(w, step, NULL, indent);
+        return;
+    }
     if (writer_origin(w, step) != step || plain_slips(w->k->nodes->plain, SLIP_NAME)) return;
     if (is_expression(w, step)) writer_ahead(w, step, indent);
     buffer_printf(&w->body, "%s%s%s %s = ", indent, w->k->nodes->plain ? "" : "const ",
@@ -216,6 +221,10 @@ static void put_shifted(Writer *w, int axis, const char *indent)
 /* Reads the pack of a load into `to`. */
 void writer_fetch(Writer *w, int step, const char *to, const char *indent)
 {
+    if (writer_is_loop(w, step)) {
+        fold_put_loop(w, step, to, indent);
+        return;
+    }
     const char *tensor = kernel_tensor(w->k, w->k->step[step].node, 0);
     const int shifted = w->vec > 1 ? writer_shifted(w, step) : -1;
     writer_help(w, HELP_PACK);

@@ -73,7 +73,7 @@ static int find_tiles(Tiles *t)
 {
     Kernel *k = t->w.k;
     int best = 0, n = 0, count[INDEX_AXES] = {0};
-    t->across = k->n_roots == 1 && !k->has_folds ? walked(k, &k->root[0].at) : -1;
+    t->across = k->n_roots == 1 && !k->has_folds && !k->looped ? walked(k, &k->root[0].at) : -1;
     if (t->across < 0) return 0;
     /* A number that a gather reads is no axis of the loops. */
     const unsigned loops = index_axes(&k->root[0].at);

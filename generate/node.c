@@ -379,6 +379,41 @@ static void rename_all(int *at, int n, const int *to)
         if (at[i] >= 0) at[i] = to[at[i]];
 }
 
+/* The mean that a pass finds together with a spread, of what a sum is of; -1. */
+static int mean_beside(const Nodes *n, const Node *sum)
+{
+    for (int i = 0; i < n->n; i++) {
+        const Node *x = &n->node[i];
+        if (x->kind == NODE_FOLD && x->fold == FOLD_MEAN && x->pair >= 0 &&
+            x->arg[0] == sum->arg[0] && x->dims == sum->dims && x->dtype == sum->dtype)
+            return i;
+    }
+    return -1;
+}
+
+/* A sum over its number of terms is the mean, where a spread of the same terms is asked for, too. */
+static void join_means(Nodes *n)
+{
+    const int all = n->n;
+    for (int i = 0; i < all; i++) {
+        int of = n->node[i].arg[0], view = of;
+        if (n->node[i].kind != NODE_POINT || of < 0 || strcmp(n->node[i].text, "a / n") != 0)
+            continue;
+        if (n->node[of].kind == NODE_VIEW) of = n->node[of].arg[0];
+        const Node sum = n->node[of];
+        if (sum.kind != NODE_FOLD || sum.fold != FOLD_SUM ||
+            !size_same(n->node[i].scale,
+                       size_over(node_count(&n->node[sum.arg[0]]), node_count(&sum))))
+            continue;
+        const int mean = mean_beside(n, &sum);
+        if (mean < 0) continue;
+        Node same = n->node[view];
+        same.arg[0] = mean;
+        n->node[i].arg[0] = view == of ? mean : node_add(n, &same);
+        n->node[i].text = "a";
+    }
+}
+
 void nodes_join_equal(Nodes *n)
 {
     int *to = memory_array((size_t)n->n + 1, sizeof *to);
@@ -392,6 +427,7 @@ void nodes_join_equal(Nodes *n)
         if (n->kept[line])
             rename_all(n->kept[line], n->sizes->bound[0]->calls[line].call.n_tensors, to);
     free(to);
+    join_means(n);
 }
 
 /* ---- names ---- */

@@ -137,10 +137,13 @@ static void choose_axes(Writer *w)
     w->last = w->strip = -1;
     w->part = part_axis(k);
     for (int i = 0; i < k->axes.n; i++)
-        if (!size_is(k->axes.size[i], 1) && k->bound[i] < 0 && !(k->has_folds && k->rows >> i & 1))
+        if (!size_is(k->axes.size[i], 1) && k->bound[i] < 0 && !(k->looped >> i & 1) &&
+            !(k->has_folds && k->rows >> i & 1))
             w->columns |= 1u << i;
     for (int i = 0; i < k->axes.n; i++) {
-        if (size_is(k->axes.size[i], 1) || k->bound[i] >= 0 || i == w->part) continue;
+        if (size_is(k->axes.size[i], 1) || k->bound[i] >= 0 || i == w->part ||
+            k->looped >> i & 1)
+            continue;
         int *best = w->columns >> i & 1 ? &w->last : &w->strip;
         if (*best < 0 || walks(w, i) >= walks(w, *best)) *best = i;
     }
@@ -199,6 +202,8 @@ static void choose_vector(Writer *w)
 
 int writer_is_packed(const Writer *w, int step)
 {
+    if (writer_is_loop(w, step)) return 1;
+    if (is_within_loop(w, step)) return 0;
     if (w->vec > 1 && in_columns(w, step) && !(w->moved && w->moved[step]) &&
         writer_shifted(w, step) >= 0)
         return 1;
@@ -234,7 +239,7 @@ void writer_close(const Writer *w, int step, unsigned char *set)
 {
     if (set[step]) return;
     set[step] = 1;
-    if (is_fold(w, step) || writer_is_scan(w, step)) return;
+    if (is_fold(w, step) || writer_is_scan(w, step) || writer_is_loop(w, step)) return;
     const Step *s = &w->k->step[step];
     const Condition *c = &w->k->condition[s->inside];
     unsigned all = index_axes(&s->at);

@@ -15,6 +15,8 @@ enum { LONG_STRIP = 1024, FEW_STRIPS = 132, STRIP_ROWS = 32, PART_COLUMNS = 128 
 /* A kernel of so many steps computes no padded tensor in a padded one. */
 enum { NESTED_STEPS = 24 };
 enum { LONG_TEXT = 64 }; /* of a place that is divided again */
+/* Folds of so many terms may be looped, where these are at most so many nodes. */
+enum { SHORT_FOLD = 8, SHORT_WORK = 64 };
 
 static int trace(Kernel *k, int node, const Index *at, Error *err);
 
@@ -285,10 +287,11 @@ static void find_shapes(const Kernel *k, int node, Size count, Chain *c, int dep
 static int column_place(Kernel *k, Size n, unsigned *used, Index *out, Error *err)
 {
     *out = index_none();
-    for (int first = 0; first < k->axes.n; first++) {
+    for (int first = 0; first < k->axes.n && !k->has_own; first++) {
         Size all = size_number(1);
         unsigned mask = 0;
-        for (int i = first; i < k->axes.n && k->bound[i] < 0 && !((k->rows | *used) >> i & 1);
+        for (int i = first; i < k->axes.n && k->bound[i] < 0 &&
+                            !((k->rows | k->looped | *used) >> i & 1);
              i++) {
             all = size_times(all, k->axes.size[i]);
             mask |= 1u << i;
@@ -497,13 +500,101 @@ static int fold_place(Kernel *k, const Node *f, const Index *at, Index *to, unsi
     return 0;
 }
 
+/* ---- folds of few terms ---- */
+
+/* The nodes that an element is computed from, counted once a use and to `most` at most. */
+static int64_t work_of(const Nodes *n, int node, int64_t most)
+{
+    const Node *x = &n->node[node];
+    int64_t work = 1;
+    if (x->stored || x->kind == NODE_INPUT || x->kind == NODE_KEPT) return 1;
+    for (int i = 0; i < 3 && work < most; i++)
+        if (x->arg[i] >= 0) work += work_of(n, x->arg[i], most - work);
+    return work;
+}
+
+/* 1: a fold of so few terms at the timed sizes that each element may add them up by itself. */
+static int is_short(const Nodes *n, int node)
+{
+    const Node *f = &n->node[node], *a = f->arg[0] < 0 ? f : &n->node[f->arg[0]];
+    int64_t terms = 1;
+    if (f->kind != NODE_FOLD || n->plain || f->stored || f->fold > FOLD_PROD || f->pair >= 0 ||
+        f->parts || a->parts)
+        return 0;
+    for (int d = 0; d < a->rank; d++)
+        if (f->dims >> d & 1) terms *= a->size[d].at[0];
+    return terms <= SHORT_FOLD && terms * work_of(n, f->arg[0], SHORT_WORK) < SHORT_WORK;
+}
+
+static int is_looped(const Kernel *k, int node)
+{
+    for (int i = 0; i < k->n_looped; i++)
+        if (k->looped_node[i] == node) return 1;
+    return 0;
+}
+
+static int trace_looped(Kernel *k, int node, const Index *at, Error *err)
+{
+    const Node f = k->nodes->node[node];
+    Index to;
+    unsigned over;
+    for (int i = 0; i < k->n; i++)
+        if (k->step[i].node == node && k->step[i].inside == k->inside &&
+            index_same(&k->step[i].at, at))
+            return i;
+    k->has_own = 1;
+    const int rc = fold_place(k, &f, at, &to, &over, err);
+    k->has_own = 0;
+    if (rc) return -1;
+    k->looped |= over;
+    const int body = trace(k, f.arg[0], &to, err);
+    if (body < 0) return -1;
+    Step s = step_of(k, node, at);
+    s.arg[0] = body, s.over = over, s.looped = 1;
+    s.axes |= k->step[body].axes & ~over;
+    s.scanned = k->step[body].scanned;
+    if (k->step[body].level > s.level) s.level = k->step[body].level;
+    return add_step(k, &s, err);
+}
+
+/* Of the folds of rows that the kernel has: a short one, or, where its rows are fewer than `rows` and in
+ * these, and nothing that is folded now needs them, one that can lie in memory; -1. */
+static int find_other(const Kernel *k, unsigned rows, int want_short)
+{
+    if (!want_short && (k->n_open || k->scan >= 0 || k->rows == rows || k->rows & ~rows)) return -1;
+    for (int i = 0; i < k->n && k->has_folds; i++) {
+        const int node = k->step[i].node;
+        if (k->nodes->node[node].kind != NODE_FOLD || k->step[i].arg[0] < 0 || k->step[i].looped)
+            continue;
+        if (want_short ? is_short(k->nodes, node) : !is_root(k, node)) return node;
+    }
+    return -1;
+}
+
+/* A fold that has no place in the kernel as it is: a short one is looped, another one lies in memory. */
+static int trace_misplaced(Kernel *k, int node, const Index *at, unsigned rows, Error *err)
+{
+    const int other = is_short(k->nodes, node) ? node : find_other(k, rows, 1);
+    if (other >= 0 && k->n_looped < KERNEL_LOOPED) {
+        k->looped_node[k->n_looped++] = other;
+        if (other == node) return trace_looped(k, node, at, err);
+        k->again = 1;
+        return -1;
+    }
+    const int less = find_other(k, rows, 0);
+    if (less < 0 && is_root(k, node))
+        return error_set(err, ERROR_UNSUPPORTED, "folds of different rows");
+    return want(k, less >= 0 ? less : node);
+}
+
 /* The size of a fold in an expression that has other rows than n_rows; 0: there is none. */
 static int64_t other_rows(const Nodes *n, int node, Size n_rows, int depth)
 {
     const Node *x = &n->node[node];
     int64_t found = 0;
     if (depth > 40 || x->stored) return 0;
-    if (x->kind == NODE_FOLD) return size_same(node_count(x), n_rows) ? 0 : node_count(x).at[0];
+    if (x->kind == NODE_FOLD && !is_short(n, node))
+        return size_same(node_count(x), n_rows) ? 0 : node_count(x).at[0];
     for (int i = 0; i < 3 && !found; i++)
         if (x->arg[i] >= 0) found = other_rows(n, x->arg[i], n_rows, depth + 1);
     return found;
@@ -538,6 +629,7 @@ static int is_selection(const Kernel *k, const Node *f, unsigned rows)
 
 static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
 {
+    if (is_looped(k, node)) return trace_looped(k, node, at, err);
     Node f = k->nodes->node[node];
     unsigned rows = index_axes(at), over;
     Index place = *at, to, part;
@@ -546,8 +638,7 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     const int some = is_selection(k, &f, rows), outer = k->inside;
     if (*at->text || is_bound(k, at) || (k->has_folds && rows != k->rows) ||
         (!some && !size_same(product(&k->axes, rows), node_count(&f))))
-        return is_root(k, node) ? error_set(err, ERROR_UNSUPPORTED, "folds of different rows")
-                                : want(k, node);
+        return trace_misplaced(k, node, at, rows, err);
     int inner = body_to_store(k->nodes, f.arg[0], n_rows);
     if (inner >= 0) return want(k, inner);
     int apart = lies_apart(k->nodes, &f);
@@ -566,7 +657,9 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
         return -1; /* the last axis of the place is the part */
     if (fold_place(k, &f, &place, &to, &over, err)) return -1;
     k->inside = 0; /* a row is there whatever an element is chosen for */
+    k->n_open++;
     int body = trace(k, f.arg[0], &to, err);
+    k->n_open--;
     if (body < 0) return -1;
     if (k->step[body].scanned) return want(k, without_views(k->nodes, f.arg[0]));
     Step s = step_of(k, node, at);
@@ -675,6 +768,7 @@ static int trace_scan(Kernel *k, int node, const Index *at, Error *err)
     unsigned all = index_axes(at), rows = axis < 0 ? 0 : all & ~(1u << axis), loops = 0;
     for (int i = 0; i < k->axes.n; i++)
         if (k->bound[i] < 0 && !size_is(k->axes.size[i], 1)) loops |= 1u << i;
+    loops &= ~k->looped;
     if (axis < 0 || k->inside || *at->text || is_bound(k, at) || loops & ~all ||
         !size_same(product(&k->axes, all), node_count(&x)) || (k->has_folds && k->rows != rows) ||
         (k->scan >= 0 && (k->scan != axis || k->backward != backward)))
@@ -798,32 +892,36 @@ static int trace_roots(Kernel *k, Error *err)
 {
     for (int r = 0; r < k->n_roots; r++) {
         k->root[r].step = trace(k, k->root[r].node, &k->root[r].at, err);
-        if (k->root[r].step < 0) return k->wanted >= 0 ? 1 : -1;
+        if (k->root[r].step < 0) return k->wanted >= 0 || k->again ? 1 : -1;
         k->step[k->root[r].step].axes |= kernel_loops(k, &k->root[r].at);
     }
     return 0;
 }
 
+static int trace_all(Kernel *k, Nodes *nodes, const int *root, int n, Error *err)
+{
+    int looped[KERNEL_LOOPED], n_looped = 0, rc;
+    do {
+        begin(k, nodes);
+        k->n_roots = n, k->n_looped = n_looped;
+        memcpy(k->looped_node, looped, (size_t)n_looped * sizeof *looped);
+        for (int r = 0; r < n; r++) k->root[r].node = root[r];
+        if (root_axes(k, err)) return -1;
+        rc = trace_roots(k, err);
+        n_looped = k->n_looped;
+        memcpy(looped, k->looped_node, (size_t)n_looped * sizeof *looped);
+    } while (k->again);
+    return rc;
+}
+
 int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err)
 {
-    begin(k, nodes);
-    k->n_roots = 1;
-    k->root[0].node = root;
-    if (root_axes(k, err)) return -1;
-    int pair = nodes->node[root].pair;
-    if (pair >= 0 && (nodes->node[root].parts || nodes->node[pair].stored)) {
-        k->root[1].node = nodes->node[root].pair;
-        k->root[1].at = k->root[0].at;
-        k->n_roots = 2;
-    }
-    return trace_roots(k, err);
+    const int pair = nodes->node[root].pair;
+    const int both = pair >= 0 && (nodes->node[root].parts || nodes->node[pair].stored);
+    return trace_all(k, nodes, (int[]){root, pair}, both ? 2 : 1, err);
 }
 
 int kernel_trace_together(Kernel *k, Nodes *nodes, const int *root, int n, Error *err)
 {
-    begin(k, nodes);
-    k->n_roots = n;
-    for (int r = 0; r < n; r++) k->root[r].node = root[r];
-    if (root_axes(k, err)) return -1;
-    return trace_roots(k, err);
+    return trace_all(k, nodes, root, n, err);
 }

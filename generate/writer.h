@@ -29,6 +29,7 @@ typedef struct {
     const unsigned char *moved;  /* by step: loads that a tile in shared memory has; NULL: none */
     int number;                  /* of the source that it is launched by */
     int ahead; /* of the step that is written: the next of its calls that have names; 0: none has */
+    unsigned open; /* the axes of looped folds whose terms are written */
     int failed, near; /* near: as KernelElement says */
 } Writer;
 
@@ -50,7 +51,8 @@ static inline int is_load(const Writer *w, int step)
 
 static inline int is_fold(const Writer *w, int step)
 {
-    return node_of(w, step)->kind == NODE_FOLD && w->k->step[step].arg[0] >= 0;
+    return node_of(w, step)->kind == NODE_FOLD && w->k->step[step].arg[0] >= 0 &&
+           !w->k->step[step].looped;
 }
 
 static inline int writer_is_scan(const Writer *w, int step)
@@ -61,6 +63,19 @@ static inline int writer_is_scan(const Writer *w, int step)
 static inline int in_columns(const Writer *w, int step)
 {
     return (w->k->step[step].axes & w->columns) != 0;
+}
+
+/* A looped fold that all elements of a vector have: its sums are like a load's elements. */
+static inline int writer_is_loop(const Writer *w, int step)
+{
+    const Step *s = &w->k->step[step];
+    return s->looped && in_columns(w, step) && !(s->axes & w->k->looped);
+}
+
+/* 1: the step is computed within a looped fold that is not open. */
+static inline int is_within_loop(const Writer *w, int step)
+{
+    return (w->k->step[step].axes & w->k->looped & ~w->open) != 0;
 }
 
 /* ---- text ---- */
