@@ -614,7 +614,8 @@ static int write_computed(Plan *p, int node)
         rc = trace_whole(p, node, k);
         if (!rc) joined_products(p, k, &j);
         if (!rc) rc = write_needed(p, k, &j);
-    } while (!rc && kernel_is_stale(k));
+    } while (!rc && p->done[node] != NODE_WRITTEN && kernel_is_stale(k));
+    if (!rc && p->done[node] == NODE_WRITTEN) return free(k), 0; /* with what it reads */
     if (!rc) note_needed(p, k, &j);
     if (!rc && j.n) {
         count_computed(p, k);

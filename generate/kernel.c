@@ -99,6 +99,16 @@ const char *kernel_tensor(Kernel *k, int node, int written)
     return k->tensor[k->n_tensors++].name;
 }
 
+int kernel_largest(const Kernel *k)
+{
+    int most = 0;
+    for (int r = 1; r < k->n_roots; r++)
+        if (size_less(node_count(&k->nodes->node[k->root[most].node]),
+                      node_count(&k->nodes->node[k->root[r].node])))
+            most = r;
+    return most;
+}
+
 int kernel_is_stale(const Kernel *k)
 {
     for (int i = 0; i < k->n; i++) {

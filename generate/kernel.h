@@ -55,7 +55,7 @@ typedef struct {
     struct {
         int node, step;
         Index at;
-    } root[KERNEL_ROOTS];
+    } root[KERNEL_ROOTS + 1]; /* the last is room for one */
     int scan, backward; /* the axis of scans, and whether they run to its beginning; -1: none */
     unsigned rows;      /* the axes of a row; the others are its columns */
     int has_folds;
@@ -73,8 +73,10 @@ typedef struct {
 /* Begins a kernel of one result, and of the parts of the fold that it is paired with. 0: done; 1: the node
  * k->wanted has to be stored first, and the kernel is of no use; -1: *err. */
 int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err);
-/* The same for several results of as many elements, none of which is paired. */
+/* The same for several results, none of which is paired: of as many elements as the largest one, or of one
+ * for each row that is folded for it. */
 int kernel_trace_together(Kernel *k, Nodes *nodes, const int *root, int n, Error *err);
+int kernel_largest(const Kernel *k); /* the number of a result of most elements */
 /* 1: what it computes on its way lies in memory by now, for other kernels: it has to be traced anew. */
 int kernel_is_stale(const Kernel *k);
 /* Of a kernel of too many steps: the last point that it computes at several places, which another kernel is

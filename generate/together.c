@@ -97,6 +97,18 @@ static int parts_of(const Nodes *n, int node)
     return node;
 }
 
+/* 1: results of as many elements, or one of them of one for each row that the other one's kernel may fold. */
+static int agree(const Kernel *k, const Kernel *own)
+{
+    const Node *x = &k->nodes->node[k->root[kernel_largest(k)].node],
+               *y = &k->nodes->node[own->root[0].node];
+    const Size a = node_count(x), b = node_count(y);
+    if (size_same(a, b)) return 1;
+    return !x->parts && !y->parts &&
+           (size_less(a, b) ? own->has_folds || reads(own, k->root[0].node)
+                            : size_less(b, a) && k->has_folds);
+}
+
 /* What is to be written beside the kernel's result for another node, which is itself or the parts of its
  * fold; own: its kernel alone. -1: nothing. */
 static int find_other(const Kernel *k, const Together *t, int node, Kernel *own)
@@ -108,18 +120,29 @@ static int find_other(const Kernel *k, const Together *t, int node, Kernel *own)
     node = parts_of(k->nodes, node);
     for (int tries = 0; tries < 2 && rc > 0; tries++) {
         const int parts = k->nodes->node[k->root[0].node].parts;
-        if (state_of(t, node) || node == k->root[0].node) return -1;
+        if (state_of(t, node) == NODE_WRITTEN || node == k->root[0].node) return -1;
         rc = kernel_trace(own, k->nodes, node, &unused);
         if (rc < 0) return -1;
         if (rc > 0) node = own->wanted;
         if (rc > 0 && (!parts || k->nodes->node[node].parts != parts)) return -1;
     }
     const Node *x = &k->nodes->node[node], *y = &k->nodes->node[k->root[0].node];
-    if (rc || x->parts != y->parts || !size_same(node_count(x), node_count(y))) return -1;
+    if (rc || x->parts != y->parts || !agree(k, own)) return -1;
     if (!is_simple(own) || !is_ready(own, t, k->root[0].node) || layout_apart(own) >= 0) return -1;
     if (x->parts && convolve_folded(k->nodes, node, &m) >= 0) return -1;
     product_join(own, &j);
     return j.n ? -1 : node;
+}
+
+/* 1: a fold of the kernel's largest result should lie in memory. */
+static int is_apart(Kernel *both)
+{
+    const int n = both->n_roots;
+    both->root[KERNEL_ROOTS] = both->root[0];
+    both->root[0] = both->root[kernel_largest(both)], both->n_roots = 1;
+    const int apart = layout_apart(both) >= 0;
+    both->root[0] = both->root[KERNEL_ROOTS], both->n_roots = n;
+    return apart;
 }
 
 /* Traces a kernel of several results: 1 if it can be written. */
@@ -127,8 +150,7 @@ static int fits(Nodes *n, const int *root, int n_roots, const Together *t, Kerne
 {
     Error unused;
     return !kernel_trace_together(both, n, root, n_roots, &unused) && both->n <= JOINED_STEPS &&
-           both->scan < 0 && is_ready(both, t, -1) && !kernel_is_stale(both) &&
-           layout_apart(both) < 0;
+           both->scan < 0 && is_ready(both, t, -1) && !kernel_is_stale(both) && !is_apart(both);
 }
 
 static int is_wanted(Nodes *n, int node)

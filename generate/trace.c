@@ -850,7 +850,14 @@ static void find_row_shapes(const Kernel *k, int fold, Chain *c)
         if (size_divides(columns, all.step[i])) add_to_chain(c, size_over(all.step[i], columns));
 }
 
-/* The axes of the results, all of as many elements. They part where the shapes do that these are made of. */
+/* Results of fewer elements than the largest one has are values of its rows. */
+static int is_of_rows(const Kernel *k, int r)
+{
+    return size_less(node_count(&k->nodes->node[k->root[r].node]),
+                     node_count(&k->nodes->node[k->root[kernel_largest(k)].node]));
+}
+
+/* The axes of the results of as many elements. They part where the shapes do that these are made of. */
 static int root_axes(Kernel *k, Error *err)
 {
     Chain c = {0};
@@ -859,6 +866,7 @@ static int root_axes(Kernel *k, Error *err)
         const int root = k->root[r].node;
         const Node *x = &k->nodes->node[root];
         const Size count = node_count(x);
+        if (is_of_rows(k, r)) continue;
         add_shape(&c, x);
         if (!x->parts) find_shapes(k, root, count, &c, 0);
         if (x->kind == NODE_FOLD) find_row_shapes(k, root, &c);
@@ -888,13 +896,35 @@ static void begin(Kernel *k, Nodes *nodes)
         snprintf(k->axes.name[i], sizeof k->axes.name[i], "i%d", i);
 }
 
+/* Traces a result of rows, whose place is that of a fold: 1 if nothing else is to lie in memory for it. */
+static int trace_of_rows(Kernel *k, int r, Error *err)
+{
+    const int node = k->root[r].node;
+    const Size all = node_count(&k->nodes->node[k->root[kernel_largest(k)].node]),
+               own = node_count(&k->nodes->node[node]);
+    for (int i = 0; i < k->n && k->has_folds; i++) {
+        const Step *s = &k->step[i];
+        if (k->nodes->node[s->node].kind != NODE_FOLD || s->arg[0] < 0 || s->looped ||
+            !size_same(product(&k->axes, index_axes(&s->at)), own) ||
+            is_long(own, size_over(all, own), 0))
+            continue;
+        k->root[r].at = s->at;
+        return trace(k, node, &k->root[r].at, err);
+    }
+    return error_set(err, ERROR_UNSUPPORTED, "a result that is none of rows");
+}
+
 static int trace_roots(Kernel *k, Error *err)
 {
-    for (int r = 0; r < k->n_roots; r++) {
-        k->root[r].step = trace(k, k->root[r].node, &k->root[r].at, err);
-        if (k->root[r].step < 0) return k->wanted >= 0 || k->again ? 1 : -1;
-        k->step[k->root[r].step].axes |= kernel_loops(k, &k->root[r].at);
-    }
+    for (int of_rows = 0; of_rows < 2; of_rows++)
+        for (int r = 0; r < k->n_roots; r++) {
+            if (is_of_rows(k, r) != of_rows) continue;
+            const int step = of_rows ? trace_of_rows(k, r, err)
+                                     : trace(k, k->root[r].node, &k->root[r].at, err);
+            if (step < 0) return k->wanted >= 0 || k->again ? 1 : -1;
+            k->root[r].step = step;
+            k->step[step].axes |= kernel_loops(k, &k->root[r].at);
+        }
     return 0;
 }
 
