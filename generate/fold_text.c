@@ -1,7 +1,7 @@
 /* Folds and scans as text. A sum is a number of each thread. A spread and an exponential sum are structs, in
  * which their pair, the mean or the largest element, is known too. */
-#include "generate/branch_text.h"
 #include "generate/fold_text.h"
+#include "generate/branch_text.h"
 
 #include <stdio.h>
 #include <string.h>

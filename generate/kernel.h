@@ -9,7 +9,13 @@
 
 /* The columns of a part are a multiple of PART_UNIT, that is of vectors of any width. */
 enum { PART_UNIT = 8 };
-enum { KERNEL_STEPS = 192, KERNEL_ROOTS = 4, KERNEL_SIZES = 40, KERNEL_TENSORS = 48, KERNEL_LOOPED = 8 };
+enum {
+    KERNEL_STEPS = 192,
+    KERNEL_ROOTS = 4,
+    KERNEL_SIZES = 40,
+    KERNEL_TENSORS = 48,
+    KERNEL_LOOPED = 8
+};
 
 /* level: how many passes over a row must be over before it can be computed. axes: bits of those on which it
  * depends; of a fold without those that it is over. */
@@ -18,7 +24,7 @@ typedef struct {
     int place;   /* it is a coordinate, of which axes of indices may be made */
     int scanned; /* it needs a scan */
     int inside;  /* the condition, by number, under which its elements are there; 0: always */
-    int looped;  /* a fold of few terms, over axes of its own, that each element adds up by itself */
+    int looped; /* a fold of few terms, over axes of its own, that each element adds up by itself */
     Index at;
     unsigned axes, over;
 } Step;
@@ -67,7 +73,7 @@ typedef struct {
     int n_open;  /* folds of rows whose elements are traced now */
     int has_own; /* a fold that is placed gets axes of its own */
     int again;   /* the kernel is traced anew: one more fold is looped */
-    int wanted; /* the node that must lie in memory before: -1 */
+    int wanted;  /* the node that must lie in memory before: -1 */
 } Kernel;
 
 /* Begins a kernel of one result, and of the parts of the fold that it is paired with. 0: done; 1: the node

@@ -20,6 +20,8 @@ int node_fold_to(Nodes *n, Fold how, int a, unsigned dims, int keep);
 int node_number(Nodes *n, double v, Dtype dtype);
 /* Element c of the result is a's element c - low where there is one, else `fill`. */
 int node_pad(Nodes *n, int a, const Size *low, const Size *size, double fill);
+/* 1: a is two tensors that are joined along a dimension, which are part[0] and part[1]. */
+int node_joined_parts(const Nodes *n, int a, int dim, int part[2]);
 /* a's elements along `axis` under the numbers in `by`. across: the result has by's dimensions in place of the
  * axis; else it has by's shape, and other coordinates are by's own. */
 int node_gather(Nodes *n, int a, int by, int axis, int across);

@@ -298,6 +298,37 @@ static int reduction(Nodes *n, const NodeCall *c, Error *err)
     return 0;
 }
 
+/* The largest element and the sum of exponentials of one part, with the folded dimension. */
+static void part_folds(Nodes *n, int a, int dim, int *most, int *sum)
+{
+    const unsigned dims = 1u << dim;
+    if (size_is(n->node[a].size[dim], 1)) {
+        *most = a;
+        *sum = node_number(n, 1, n->node[a].dtype);
+        return;
+    }
+    const int pair = node_pair(n, FOLD_EXPSUM, FOLD_MAX, a, dims);
+    *most = kept_to(n, n->node[pair].pair, a, dims, 1);
+    *sum = kept_to(n, pair, a, dims, 1);
+}
+
+/* The same of a whole row. One of two parts that lie side by side, such as scores and a sink, has the folds of
+ * these: the rows of a part are whole vectors, and no element asks in which part it lies. */
+static void row_folds(Nodes *n, int x, int dim, int *most, int *sum)
+{
+    int part[2], m[2], s[2];
+    if (n->plain || !node_joined_parts(n, x, dim, part)) {
+        part_folds(n, x, dim, most, sum);
+        return;
+    }
+    for (int i = 0; i < 2; i++) part_folds(n, node_made(n, "a", part[i], -1), dim, &m[i], &s[i]);
+    *most = node_made(n, "a != a || a > b ? a : b", m[0], m[1]);
+    for (int i = 0; i < 2; i++)
+        s[i] = node_point3(n, "b == -INFINITY ? 0 : a * exp(b - c)", (int[]){s[i], m[i], *most},
+                           n->node[*most].dtype);
+    *sum = node_made(n, "a + b", s[0], s[1]);
+}
+
 static int softmax(Nodes *n, const NodeCall *c, Error *err)
 {
     const OpCall *call = c->call[0];
@@ -308,10 +339,9 @@ static int softmax(Nodes *n, const NodeCall *c, Error *err)
         return -1;
     if (a < 0) return 1;
     int x = node_made(n, "a", a, -1);
-    const unsigned dims = 1u << dim;
-    int pair = node_pair(n, FOLD_EXPSUM, FOLD_MAX, x, dims);
-    int less = node_made(n, "a - b", x, kept_to(n, n->node[pair].pair, x, dims, 1)),
-        sum = kept_to(n, pair, x, dims, 1);
+    int most, sum;
+    row_folds(n, x, dim, &most, &sum);
+    int less = node_made(n, "a - b", x, most);
     int y = s.logarithm ? node_made(n, "a - b", less, node_made(n, "log(a)", sum, -1))
                         : node_made(n, "a / b", node_made(n, "exp(a)", less, -1), sum);
     c->result[0] = node_cast(n, y, call->result[0].dtype);

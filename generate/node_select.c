@@ -135,6 +135,35 @@ static int joined(Nodes *n, const NodeCall *c, Error *err)
     return 0;
 }
 
+/* What node_pad has padded, with `low` before it along the dimension and nothing before it elsewhere; -1. */
+static int padded_part(const Nodes *n, int node, int dim, Size low)
+{
+    const Node *x = &n->node[node];
+    for (int d = 0; d < x->rank; d++)
+        if (x->kind != NODE_PAD || !size_same(x->step[d], d == dim ? low : size_number(0)) ||
+            (d != dim && !size_same(x->size[d], n->node[x->arg[0]].size[d])))
+            return -1;
+    return x->arg[0];
+}
+
+int node_joined_parts(const Nodes *n, int a, int dim, int part[2])
+{
+    const Node *x = &n->node[a];
+    if (x->kind == NODE_POINT && !strcmp(x->text, "a") && x->arg[0] >= 0) x = &n->node[x->arg[0]];
+    if (x->kind != NODE_POINT || strcmp(x->text, "a ? b : c") != 0 || x->arg[0] < 0) return 0;
+    const Node *before = &n->node[x->arg[0]];
+    if (before->kind != NODE_POINT || strcmp(before->text, "a < n") != 0 || before->arg[0] < 0 ||
+        n->node[before->arg[0]].kind != NODE_COORD || n->node[before->arg[0]].axis != dim)
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        if (x->arg[1 + i] < 0) return 0;
+        part[i] = padded_part(n, x->arg[1 + i], dim, i ? before->scale : size_number(0));
+        if (part[i] < 0) return 0;
+    }
+    const Size first = n->node[part[0]].size[dim], second = n->node[part[1]].size[dim];
+    return size_same(first, before->scale) && size_same(x->size[dim], size_plus(first, second));
+}
+
 /* ---- padded, triangles, constants ---- */
 
 static int padded(Nodes *n, const NodeCall *c, Error *err)

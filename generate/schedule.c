@@ -141,8 +141,7 @@ static void choose_axes(Writer *w)
             !(k->has_folds && k->rows >> i & 1))
             w->columns |= 1u << i;
     for (int i = 0; i < k->axes.n; i++) {
-        if (size_is(k->axes.size[i], 1) || k->bound[i] >= 0 || i == w->part ||
-            k->looped >> i & 1)
+        if (size_is(k->axes.size[i], 1) || k->bound[i] >= 0 || i == w->part || k->looped >> i & 1)
             continue;
         int *best = w->columns >> i & 1 ? &w->last : &w->strip;
         if (*best < 0 || walks(w, i) >= walks(w, *best)) *best = i;

@@ -207,8 +207,49 @@ static int operand_place(Kernel *k, const Node *x, int operand, const Index *at,
     return 0;
 }
 
+/* The least and the largest number that a place has. 1: they are known. */
+static int place_range(const Kernel *k, const Index *at, Size *least, Size *most)
+{
+    *least = *most = at->plus;
+    if (*at->text) return 0;
+    for (int i = 0; i < k->axes.n; i++) {
+        const Size span = size_times(at->by[i], size_plus(k->axes.size[i], size_number(-1)));
+        if (size_is(at->by[i], 0)) continue;
+        if (k->bound[i] >= 0 || size_less(at->by[i], size_number(0))) return 0;
+        *most = size_plus(*most, span);
+    }
+    return 1;
+}
+
+/* Of a choice by a coordinate, as joined tensors have, the operand that all elements here are; -1: some are
+ * one's and some the other one's, or it is no such choice. */
+static int chosen_part(Kernel *k, const Node *x, const Index *at, Error *err)
+{
+    Index c[OP_MAX_RANK], to;
+    Size least, most;
+    if (strcmp(x->text, "a ? b : c") != 0 || x->arg[0] < 0) return -1;
+    const Node before = k->nodes->node[x->arg[0]];
+    if (before.kind != NODE_POINT || before.stored || before.arg[0] < 0 ||
+        strcmp(before.text, "a < n") != 0)
+        return -1;
+    const Node of = k->nodes->node[before.arg[0]];
+    if (of.kind != NODE_COORD || of.stored || !node_same_shape(&of, &before)) return -1;
+    if (operand_place(k, x, x->arg[0], at, &to, err) || coordinates(k, &of, &to, c, err) ||
+        !place_range(k, &c[of.axis], &least, &most))
+        return -1;
+    if (size_less(most, before.scale)) return 1;
+    return size_less(before.scale, size_plus(least, size_number(1))) ? 2 : -1;
+}
+
 static int trace_point(Kernel *k, int node, const Index *at, Error *err)
 {
+    const Node choice = k->nodes->node[node];
+    const int part = chosen_part(k, &choice, at, err);
+    Index of_part;
+    if (part > 0 && choice.arg[part] >= 0 && k->nodes->node[choice.arg[part]].dtype == choice.dtype)
+        return operand_place(k, &choice, choice.arg[part], at, &of_part, err)
+                   ? -1
+                   : trace(k, choice.arg[part], &of_part, err);
     Step s = {.node = node, .arg = {-1, -1, -1}, .at = *at, .inside = k->inside};
     const Node x = k->nodes->node[node];
     for (int i = 0; i < 3; i++) {
@@ -290,9 +331,8 @@ static int column_place(Kernel *k, Size n, unsigned *used, Index *out, Error *er
     for (int first = 0; first < k->axes.n && !k->has_own; first++) {
         Size all = size_number(1);
         unsigned mask = 0;
-        for (int i = first; i < k->axes.n && k->bound[i] < 0 &&
-                            !((k->rows | k->looped | *used) >> i & 1);
-             i++) {
+        for (int i = first;
+             i < k->axes.n && k->bound[i] < 0 && !((k->rows | k->looped | *used) >> i & 1); i++) {
             all = size_times(all, k->axes.size[i]);
             mask |= 1u << i;
             if (!size_same(all, n)) continue;
@@ -703,9 +743,12 @@ static int is_number(const Node *x)
 }
 
 /* 1: a coordinate of a padded tensor is one of its argument, too, wherever the loops are. */
-static int is_within(Size low, Size own, Size whole)
+static int is_within(const Kernel *k, const Index *at, Size low, Size own, Size whole)
 {
-    return size_is(low, 0) && size_same(own, whole);
+    Size least, most;
+    if (size_is(low, 0) && size_same(own, whole)) return 1;
+    return place_range(k, at, &least, &most) && size_less(low, size_plus(least, size_number(1))) &&
+           size_less(most, size_plus(low, own));
 }
 
 static int trace_pad(Kernel *k, int node, const Index *at, Error *err)
@@ -720,7 +763,9 @@ static int trace_pad(Kernel *k, int node, const Index *at, Error *err)
     if (coordinates(k, &x, at, c, err)) return -1;
     for (int d = x.rank - 1; d >= 0; d--) {
         Index own = c[d];
-        if (!is_within(x.step[d], a.size[d], x.size[d])) {
+        if (is_within(k, &c[d], x.step[d], a.size[d], x.size[d])) {
+            own.plus = size_plus(own.plus, size_times(x.step[d], size_number(-1)));
+        } else {
             int place = add_place(k, node, &c[d], x.step[d], err);
             int axis = place < 0 ? -1 : add_bound(k, place, a.size[d], err);
             if (axis < 0 || add_term(k, place, a.size[d], err)) return -1;
@@ -729,8 +774,8 @@ static int trace_pad(Kernel *k, int node, const Index *at, Error *err)
         if (add_scaled(k, &to, &own, step, err)) return -1;
         step = size_times(step, a.size[d]);
     }
-    int body = trace(k, x.arg[0], &to, err);
-    if (body < 0) return -1;
+    const int body = trace(k, x.arg[0], &to, err);
+    if (body < 0 || k->inside == outer) return body; /* all elements are the argument's */
     Step s = step_of(k, node, at);
     s.axes |= k->step[body].axes;
     if (k->step[body].level > s.level) s.level = k->step[body].level;
@@ -919,8 +964,8 @@ static int trace_roots(Kernel *k, Error *err)
     for (int of_rows = 0; of_rows < 2; of_rows++)
         for (int r = 0; r < k->n_roots; r++) {
             if (is_of_rows(k, r) != of_rows) continue;
-            const int step = of_rows ? trace_of_rows(k, r, err)
-                                     : trace(k, k->root[r].node, &k->root[r].at, err);
+            const int step =
+                of_rows ? trace_of_rows(k, r, err) : trace(k, k->root[r].node, &k->root[r].at, err);
             if (step < 0) return k->wanted >= 0 || k->again ? 1 : -1;
             k->root[r].step = step;
             k->step[step].axes |= kernel_loops(k, &k->root[r].at);

@@ -29,7 +29,7 @@ typedef struct {
     const unsigned char *moved;  /* by step: loads that a tile in shared memory has; NULL: none */
     int number;                  /* of the source that it is launched by */
     int ahead; /* of the step that is written: the next of its calls that have names; 0: none has */
-    unsigned open; /* the axes of looped folds whose terms are written */
+    unsigned open;    /* the axes of looped folds whose terms are written */
     int failed, near; /* near: as KernelElement says */
 } Writer;
 

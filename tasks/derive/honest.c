@@ -558,8 +558,7 @@ static void take_open(const HonestCase *c, const Way *way, double **got)
     const GraphBound *b = c->b;
     const int n = c->t->n_outputs;
     for (int i = 0; i < n && way->only; i++)
-        if (b->values[b->graph->output[i]].base ==
-            b->values[b->graph->first[way->only - 1]].base)
+        if (b->values[b->graph->output[i]].base == b->values[b->graph->first[way->only - 1]].base)
             memcpy(got[n + i], got[i], (size_t)c->n[i] * sizeof(double));
 }
 

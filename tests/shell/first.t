@@ -144,7 +144,9 @@ ada_ln_zero 1 0 70 a result and its norm are one kernel, whose stores are vector
 giou_loss 2 0 20 losses over the same rows have their parts by one kernel, and a sum that is there twice once
 tversky_binary 3 0 30 so have three sums over the same maps
 bbox_distribution 2 0 40 a thread folds a row that it keeps
-window_softmax 1 0 1000 a part of a row is computed once
+window_softmax 1 0 130 rows of two parts are folded by part, and choose no element
+moe_combine 1 0 110 a sum of two terms is added up by each element of a row
+fake_quant 1 0 115 a row's scale and its codes are results of one kernel
 group_dequant 1 0 100 bits of bytes, and neighbours of a row by their halves
 END
 unset QUERN_TASKS

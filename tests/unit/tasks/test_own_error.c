@@ -167,9 +167,9 @@ static void test_read_output(void **state)
     enum { N = 64 * 32 };
     static double in[2][N], want[2][N];
     const double *const inputs[] = {in[0], in[1]}, *const wanted[] = {want[0], want[1]};
-    Small s = {.axes = {{"rows", NULL, 64}, {"cols", NULL, 32}},
-               .inputs = {tensor("x", DTYPE_F16, "rows", "cols"),
-                          tensor("z", DTYPE_F16, "rows", "cols")}};
+    Small s = {
+        .axes = {{"rows", NULL, 64}, {"cols", NULL, 32}},
+        .inputs = {tensor("x", DTYPE_F16, "rows", "cols"), tensor("z", DTYPE_F16, "rows", "cols")}};
     small(&s, lines, 3, 2, 2);
     const DraftTensor outputs[] = {{.name = "h", .dtype = DTYPES, .rank = -1}, s.output};
     s.d.outputs = outputs, s.d.n_outputs = 2;
@@ -212,10 +212,8 @@ static void test_unknown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_needles),
-        cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_read_output),
+        cmocka_unit_test(test_needles), cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_choice),  cmocka_unit_test(test_read_output),
         cmocka_unit_test(test_unknown),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
