@@ -312,8 +312,8 @@ static void part_folds(Nodes *n, int a, int dim, int *most, int *sum)
     *sum = kept_to(n, pair, a, dims, 1);
 }
 
-/* The same of a whole row. One of two parts that lie side by side, such as scores and a sink, has the folds of
- * these: the rows of a part are whole vectors, and no element asks in which part it lies. */
+/* The same of a whole row. One of two parts that lie side by side, such as scores and a sink, has the folds
+ * of these: the rows of a part are whole vectors, and no element asks in which part it lies. */
 static void row_folds(Nodes *n, int x, int dim, int *most, int *sum)
 {
     int part[2], m[2], s[2];

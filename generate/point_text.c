@@ -285,3 +285,30 @@ void writer_point(Writer *w, int step)
         put_text(w, step, text, text + len);
     w->ahead = 0;
 }
+
+/* ---- one element, for kernels whose loops are written elsewhere ---- */
+
+int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer *out, Error *err)
+{
+    unsigned char kept[KERNEL_STEPS] = {0}, defined[KERNEL_STEPS] = {0};
+    Writer w = {.k = k, .t = t, .err = err, .kept = kept, .defined = defined, .lanes = 1};
+    w.vec = 1, w.last = w.strip = w.part = -1, w.near = e->near;
+    buffer_init(&w.body, 1 << 20);
+    writer_help(&w, HELP_PACK);
+    k->scope.of = k, k->scope.axes = &k->axes;
+    writer_element_axes(&w, e);
+    for (int i = 0; i < k->n; i++) {
+        int at = 0;
+        while (at < e->n_given && i != e->given[at]) at++;
+        if (at == e->n_given)
+            writer_step(&w, i, "        ");
+        else
+            buffer_printf(&w.body, "        const %s t%d = sum%s;\n", writer_type(&w, i), i,
+                          at ? "_2" : "");
+    }
+    buffer_printf(&w.body, "        return (%s)t%d;\n",
+                  dtype_ctype(k->nodes->node[k->root[0].node].dtype), k->root[0].step);
+    buffer_append(out, w.body.data, w.body.len);
+    buffer_release(&w.body);
+    return w.failed ? -1 : 0;
+}

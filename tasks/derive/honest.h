@@ -75,9 +75,9 @@ enum { HONEST_OUTPUTS = 16 }; /* at most so many ways */
 
 /* Executes the graph on given inputs by the ways that differ most, one after another, and with the results
  * of each of the first operators stored alone. Outputs of half types are not rounded to these: a kernel may
- * err so before it stores a result. Others may read a stored output: that is one more operator alone. 1: that costs more than a judge
- * has, or an operator rounds on the way in its own manner (attention, recurrent cells, what ATen composes
- * of other operators). */
+ * err so before it stores a result. What others read of an output is one more result that is stored alone.
+ * 1: that costs more than a judge has, or an operator rounds on the way in its own manner (attention,
+ * recurrent cells, what ATen composes of other operators). */
 int honest_outputs(const TaskCase *c, const double *const *in, HonestOutputs *take, void *ctx,
                    Error *err);
 int honest_measure(const TaskCase *c, const HonestPlan *p, HonestError *out, Error *err);
