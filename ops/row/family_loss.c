@@ -248,13 +248,14 @@ static int probabilities(Chain *k, const OpCall *c, int log, int dim, double smo
     return chain_over(k, "aten.div.Scalar", y, ARGS(T(y), F(rows)));
 }
 
-/* The part of the loss that spreads over all classes. weight: the sum of the targets' weights. */
+/* The part of the loss that spreads over all classes: a mean, whose number of classes no step has as a number
+ * of its own. weight: the sum of the targets' weights. */
 static int smoothed(Chain *k, const OpCall *c, int log, int target, int weight, int dim)
 {
     int64_t reduction = whole(c, "reduction");
     int w = class_weights(k, chain_input(k, 2), op_tensor(c, 0)), y = log;
     if (w >= 0) y = chain_call(k, "aten.mul.Tensor", ARGS(T(y), T(w)));
-    y = chain_call(k, "aten.sum.dim_IntList", ARGS(T(y), one_dim(dim)));
+    y = chain_call(k, "aten.mean.dim", ARGS(T(y), one_dim(dim)));
     y = chain_over(k, "aten.neg.default", y, ARGS(T(y)));
     int ignored =
         chain_call(k, "aten.eq.Scalar", ARGS(T(target), CHAIN_INT(whole(c, "ignore_index"))));
@@ -281,9 +282,8 @@ static int cross_entropy_loss(Chain *k, const OpCall *c)
                             CHAIN_INT(whole(c, "reduction")), CHAIN_INT(whole(c, "ignore_index"))));
     if (smooth == 0) return y;
     int s = smoothed(k, c, log, target, y + 1, dim);
-    double classes = x->rank ? (double)x->size[dim] : 1;
     y = chain_over(k, "aten.mul.Scalar", y, ARGS(T(y), F(1 - smooth)));
-    s = chain_over(k, "aten.mul.Scalar", s, ARGS(T(s), F(smooth / classes)));
+    s = chain_over(k, "aten.mul.Scalar", s, ARGS(T(s), F(smooth)));
     return chain_over(k, "aten.add.Tensor", y, ARGS(T(y), T(s)));
 }
 
