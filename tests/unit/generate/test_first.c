@@ -65,6 +65,26 @@ static void test_graphs_become_few_kernels(void **state)
     }
 }
 
+/* What smoothed labels have for all classes is a mean: a step with the number of classes would be another one
+ * at each size. */
+static void test_smoothed_labels_are_kernels(void **state)
+{
+    static const char *const lines[] = {
+        "y = aten.cross_entropy_loss.default(x, t, None, 1, -100, 0.1)"};
+    Small s = {.axes = {{"rows", NULL, 512}, {"cols", NULL, 512}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols"), tensor("t", DTYPE_I64, "rows", NULL)}};
+    Generated g;
+    Error err;
+    (void)state;
+    small(&s, lines, 1, 2, 2);
+    Task *t = planned(&s.d);
+    if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
+    assert_int_equal(g.n_lines, 0);
+    assert_in_range(g.n_kernels, 1, 3);
+    free(g.source);
+    task_free(t);
+}
+
 /* The texts that a task's first kernel has, and has not. */
 static void test_what_several_kernels_need_is_computed_once(void **state)
 {
@@ -549,6 +569,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_graphs_become_few_kernels),
+        cmocka_unit_test(test_smoothed_labels_are_kernels),
         cmocka_unit_test(test_what_several_kernels_need_is_computed_once),
         cmocka_unit_test(test_triangles_leave_sums_out),
         cmocka_unit_test(test_a_task_without_a_graph_is_refused),
