@@ -1,6 +1,7 @@
-/* Runs a task's op lines on tensors that are all float64 where the task's are floats of any width:
- * the inputs are as drawn, and an op line widens each. A graph that itself rounds to a narrower
- * type is left to the host. Where the device keeps contents, inputs and results stay on it. */
+/* Runs a task's op lines on tensors that are all float64 where the task's are floats of any width: the inputs
+ * are as drawn, and an op line widens each. What a line makes a float of 16 or 32 bits is a float64, too, as it
+ * is a double where the host computes. A graph that rounds to a narrower type, or makes floats without naming
+ * their type, is left to the host. Where the device keeps contents, inputs and results stay on it. */
 #include "eval/judge/device_reference.h"
 
 #include <stdio.h>
@@ -33,11 +34,54 @@ static TaskTensor *widened(const TaskTensor *list, int n)
     return copy;
 }
 
+/* Lines with float64 for each narrower float that they name. */
+static void put_wide(Buffer *out, const char *lines)
+{
+    static const char *const names[] = {"torch.float32", "torch.float16", "torch.bfloat16"};
+    while (*lines) {
+        size_t n = 0;
+        for (int i = 0; i < 3 && !n; i++)
+            if (!strncmp(lines, names[i], strlen(names[i]))) n = strlen(names[i]);
+        if (n)
+            buffer_puts(out, "torch.float64");
+        else
+            buffer_append(out, lines, 1);
+        lines += n ? n : 1;
+    }
+}
+
+/* The task's graph with the lines of put_wide. */
+static int wide_graph(const Task *t, Graph **out, Error *err)
+{
+    const Graph *g = t->graph;
+    const char *inputs[GRAPH_MAX_INPUTS], *outputs[GRAPH_MAX_OUTPUTS];
+    char **lines = memory_array((size_t)g->n_nodes, sizeof *lines);
+    for (int i = 0; i < g->n_nodes; i++) {
+        Buffer b;
+        buffer_init(&b, CANDIDATE_MAX_SOURCE + 1);
+        put_wide(&b, g->text[i]);
+        lines[i] = buffer_detach(&b);
+    }
+    for (int i = 0; i < g->n_inputs; i++) inputs[i] = g->name[i];
+    for (int i = 0; i < g->n_outputs; i++) outputs[i] = g->name[g->output[i]];
+    int rc = graph_read(&(GraphSource){.lines = (const char *const *)lines,
+                                       .n_lines = g->n_nodes,
+                                       .inputs = inputs,
+                                       .n_inputs = g->n_inputs,
+                                       .outputs = outputs,
+                                       .n_outputs = g->n_outputs},
+                        out, err);
+    for (int i = 0; i < g->n_nodes; i++) free(lines[i]);
+    free(lines);
+    return rc;
+}
+
 /* Whether every float of the graph is a float64 when the inputs are. */
 static int all_wide(const Task *t, const Workload *w, Error *err)
 {
     Task wide = *t;
     GraphBound *b = NULL;
+    if (wide_graph(t, &wide.graph, err)) return -1;
     wide.inputs = widened(t->inputs, t->n_inputs);
     wide.outputs = widened(t->outputs, t->n_outputs);
     int rc = task_graph_bind(&wide, w, &b, err);
@@ -48,6 +92,7 @@ static int all_wide(const Task *t, const Workload *w, Error *err)
                            dtype_name(v->tensor.dtype));
     }
     graph_bound_free(b);
+    graph_free(wide.graph);
     free(wide.inputs);
     free(wide.outputs);
     return rc;
@@ -73,7 +118,7 @@ static char *narrow(const Task *t, Task *out, Error *err)
         buffer_printf(&b, "//@ op %s = aten.to.dtype(%s, torch.float64)\n", t->inputs[i].name,
                       x->name);
     }
-    buffer_puts(&b, t->baseline_source);
+    put_wide(&b, t->baseline_source);
     if (!b.full) return buffer_detach(&b);
     buffer_release(&b);
     error_set(err, ERROR_LIMIT, "the plan of the reference has more than %d bytes",

@@ -95,12 +95,12 @@ static int compute(TaskSet *set, int keeping, double *host[2], double *device[2]
     return rc;
 }
 
-static void same_as_host(const char *dtype, int keeping)
+static void lines_as_host(const char *dtype, int keeping, const char *first)
 {
     TaskSet set = {0};
     double *host[2], *device[2];
     Error err;
-    write_task(dtype, "\"v = aten.relu.default(x)\", ");
+    write_task(dtype, first);
     int rc = compute(&set, keeping, host, device, &err);
     if (rc) fail_msg("%s", err.text);
     for (int i = 0; i < 2; i++) {
@@ -114,6 +114,22 @@ static void same_as_host(const char *dtype, int keeping)
     assert_int_equal(device_reference_needed(set.tasks[0], &set.tasks[0]->workloads[0]), 0);
     assert_int_equal(device_reference_needed(set.tasks[0], &set.tasks[0]->workloads[1]), 1);
     taskset_release(&set);
+}
+
+static void same_as_host(const char *dtype, int keeping)
+{
+    lines_as_host(dtype, keeping, "\"v = aten.relu.default(x)\", ");
+}
+
+/* What the graph makes a narrower float, or a wider one, is a double on both sides. */
+static void named_types_are_doubles(void **state)
+{
+    (void)state;
+    lines_as_host("float16", 0,
+                  "\"u = aten.to.dtype(x, torch.float32)\", \"e = aten.exp.default(u)\", "
+                  "\"v = aten.to.dtype(e, torch.float16)\", ");
+    lines_as_host("float32", 0,
+                  "\"u = aten.to.dtype(x, torch.bfloat16)\", \"v = aten.mul.Tensor(x, u)\", ");
 }
 
 static void floats_and_halves(void **state)
@@ -154,10 +170,12 @@ static void rounding_is_the_hosts(void **state)
     TaskSet set = {0};
     double *host[2], *device[2];
     Error err;
-    write_task("float32",
-               "\"u = aten.to.dtype(x, torch.float16)\", \"v = aten.mul.Tensor(x, u)\", ");
+    write_task(
+        "float32",
+        "\"u = aten.to.dtype(x, torch.float8_e4m3fn)\", \"e = aten.to.dtype(u, torch.float32)\", "
+        "\"v = aten.mul.Tensor(x, e)\", ");
     assert_int_equal(compute(&set, 0, host, device, &err), 1);
-    if (!strstr(err.text, "rounds u to float16")) fail_msg("%s", err.text);
+    if (!strstr(err.text, "rounds u to float8_e4m3fn")) fail_msg("%s", err.text);
     for (int i = 0; i < 2; i++) {
         free(host[i]);
         free(device[i]);
@@ -169,7 +187,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_and_halves), cmocka_unit_test(results_stay_on_the_device),
-        cmocka_unit_test(no_room_on_the_device), cmocka_unit_test(rounding_is_the_hosts)};
+        cmocka_unit_test(no_room_on_the_device), cmocka_unit_test(rounding_is_the_hosts),
+        cmocka_unit_test(named_types_are_doubles)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("device_reference", tests, open_counted_compiler,
                                        close_compiler);
