@@ -13,6 +13,7 @@ and what of the module is not in the archive.
 """
 
 import argparse
+import gc
 import json
 import logging
 import math
@@ -22,17 +23,25 @@ import sys
 import tempfile
 import warnings
 
-import torch
+gc.disable()  # what an import makes stays: not looking at it saves a sixth of the seconds (2026-11-30)
+import torch  # noqa: E402
+import torch._dynamo  # noqa: E402, F401
 
-from export_answers import answers_of
-from export_source import CONTENTS, Definition, Inputs, Named, Refused, blame, flatten, place, reason, watched
-from export_trace import autocast_regions, trace
+gc.freeze()
+gc.enable()
+
+from export_answers import answers_of  # noqa: E402
+from export_source import (  # noqa: E402
+    CONTENTS, Definition, Inputs, Named, Placed, Refused, blame, flatten, place, reason, watched
+)
+from export_trace import autocast_regions, trace  # noqa: E402
 
 FORMAT = 1
 MAX_BUILD = 6 << 30     # bytes of parameters and constants that are built on the CPU for their statistics
 MAX_INPUTS = 256 << 20  # the same of example inputs
 MAX_VALUES = 64         # elements of a constant that are stored as they are
 FEW = 1024             # elements that tell most tensors from a constant
+CORNER = 32            # of a matrix, which tells most from a triangle
 # Operators that draw random numbers, whatever their arguments are.
 WHOLE, ASKED, CUT = range(3)  # a trace, one with answers to what contents are asked, one up to there
 RANDOM = re.compile(
@@ -44,7 +53,7 @@ RANDOM = re.compile(
 # ---- export ----
 
 def build(source, device, mode):
-    with torch.device(device):
+    with Placed(device), torch.device(device):
         torch.manual_seed(0)
         try:
             module = source.build()
@@ -58,7 +67,7 @@ def build(source, device, mode):
 
 
 def example_inputs(source, forward, device):
-    with watched(source.file, "in get_inputs"), torch.device(device):
+    with watched(source.file, "in get_inputs"), Placed(device), torch.device(device):
         torch.manual_seed(1)
         try:
             inputs = source.inputs()
@@ -144,7 +153,7 @@ def export(source, mode, notes):
             flatten(source, module, inputs, notes, way == CUT)
             program, parameters = trace(source, module, inputs.tensors, answers)
             says_mode(module, program, notes)
-            check(source, program)
+            check(source, program, module.training)
             return program, parameters, module, inputs, str(errors[-1]) if way == CUT else None
         except Refused as e:
             errors.append(e)
@@ -159,7 +168,7 @@ def node_place(source, node):
     return place(own[-1][0], int(own[-1][1])) if own else source.path
 
 
-def check(source, program):
+def check(source, program, in_training):
     """Refuses operators that draw random numbers, a loop over as many tensors as contents decide, which a
     trace goes through without a step, and constants of forward that the meta device has no contents of."""
     for name, value in program.constants.items():
@@ -179,9 +188,12 @@ def check(source, program):
                 f"{node_place(source, node)}: {name}: {CONTENTS}"
             )
         if "dropout" in name and len(node.args) > 2 and node.args[2] is True and node.args[1]:
+            way = "export with --mode eval, or with a rate of 0"
+            if not in_training:
+                way = "its mode is fixed there: pass the module's own, self.training"
             raise Refused(
                 f"{node_place(source, node)}: {name} is active in training mode, so that there is no "
-                "right result; export with --mode eval, or with a rate of 0"
+                f"right result; {way}"
             )
 
 
@@ -213,7 +225,8 @@ def pattern(t):
         plane = t.reshape(-1, *t.shape[-2:])[0]
         for name, value in (("tril", plane[-1, 0]), ("triu", plane[0, -1])):
             own = getattr(torch, name)
-            if all(bool((part == own(torch.full_like(part, value))).all()) for part in (plane, t)):
+            if all(bool((part == own(torch.full_like(part, value))).all()) for part in
+                   (plane[:CORNER, :CORNER], plane, t)):
                 return name, float(value)
     return None, None
 

@@ -36,8 +36,41 @@ FACTORIES = ("get_model", "make_model", "build_model", "create_model", "model")
 EXAMPLES = ("get_inputs", "get_example_inputs", "make_inputs", "example_inputs", "sample_inputs", "inputs")
 
 
+class Placed(torch.overrides.TorchFunctionMode):
+    """Where a module names a GPU, as in get_inputs, its tensors lie on the device that the module is traced
+    on."""
+
+    def __init__(self, device):
+        super().__init__()
+        self.device = torch.device(device)
+
+    def moved(self, value):
+        is_named = isinstance(value, torch.device) or isinstance(value, str) and value.startswith("cuda")
+        return self.device if is_named and torch.device(value).type == "cuda" else value
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.cuda:
+            return args[0].to(self.device)
+        return func(*map(self.moved, args), **{k: self.moved(v) for k, v in (kwargs or {}).items()})
+
+
+def package_of(path):
+    """The folder above the outermost package that holds a file, and the file's name below it as that of an
+    import, such as net.layers.block; None: no package holds it."""
+    folder, stem = os.path.split(os.path.abspath(path))
+    names = [os.path.splitext(stem)[0]]
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.split(folder)
+        names.insert(0, name)
+    return (folder, ".".join(names)) if len(names) > 1 and all(n.isidentifier() for n in names) else None
+
+
 def load_file(path):
     """The module of a Python file, as if it had been imported."""
+    package = package_of(path)
+    if package:  # for imports such as `from ..layers import Norm`
+        sys.path.insert(0, package[0])
+        return importlib.import_module(package[1])
     spec = importlib.util.spec_from_file_location(
         "quern_module_of_" + re.sub(r"\W", "_", os.path.basename(path)), path
     )
@@ -80,6 +113,8 @@ class Named:
                 self.maker = getattr(self.maker, part)
         except (ImportError, AttributeError) as e:
             raise Refused(f"{path} cannot be imported: {e}") from e
+        except SystemExit as e:
+            raise Refused(f"{path} cannot be imported: it ends Python (SystemExit: {e})") from e
         self.file = os.path.abspath(self.scope.__file__)
         self.example = next((n for n in EXAMPLES if hasattr(self.scope, n)), None)
         if not self.example and hasattr(self.maker, "example_input_array"):

@@ -11,7 +11,7 @@ import torch
 
 from export_answers import answered
 from export_complex import Pairs, has_complex
-from export_source import Refused, blame, reason, watched
+from export_source import Placed, Refused, blame, reason, watched
 
 MAX_FREE = 130  # parameters and buffers; of more, dimensions are fixed, since tracing would take minutes
 MAX_TRACE = 45  # CPU seconds of a trace with free sizes; a Swin's windows take minutes (2026-11-30)
@@ -390,11 +390,11 @@ def trace(source, module, inputs, answers=()):
         ),
         (module, tuple(inputs), None, []),
     ]
-    first = None
+    first, device = None, inputs[0].device if inputs else "meta"
     for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
         given = unmarked(given)
         with watched(source.file, "when it is called"), numbers_kept(), recurrent_shapes(), \
-                torch.no_grad(), expanded(), answered(answers), attributes_kept(module):
+                Placed(device), torch.no_grad(), expanded(), answered(answers), attributes_kept(module):
             try:
                 with in_time(MAX_TRACE) if shapes else contextlib.nullcontext():
                     program = torch.export.export(callee, given, dynamic_shapes=shapes, strict=False)

@@ -334,6 +334,18 @@ export_args torch.nn:Linear --init '[24,12]' --input 'float32[10,24]' -o linear.
 run quern-import linear.pt2 -o tasks &&
     grep -q 'aten.linear(input, weight, bias)' tasks/linear/task.json
 ok $? "a class of a package is exported"
+mkdir -p net/blocks; touch net/__init__.py net/blocks/__init__.py; echo 'SCALE = 3.0' >net/sizes.py
+init='self.register_buffer("mask", torch.ones(8).cuda())' inputs='torch.rand(6, 8, device="cuda")' \
+    module net/blocks/gate <<<'from ..sizes import SCALE
+i = torch.arange(8, device="cuda:0").to("cuda", torch.float32)
+return x * self.mask * SCALE + i'
+export_args net/blocks/gate.py -o gate.pt2; ok $rc "a file of a package may import from the package"
+run quern-import gate.pt2 -o tasks && grep -q 'aten.arange' tasks/gate/task.json
+ok $? "what a module places on a GPU is traced where there is none"
+module fixed <<<'return torch.nn.functional.dropout(x, 0.1, training=True)'
+refused fixed 'line 4 .* its mode is fixed there'
+echo 'import sys; sys.exit(5)' >leaves.py
+refused leaves 'it ends Python (SystemExit: 5)'
 [ "$(ls -- *.tmp* 2>/dev/null)" = '' ]; ok $? "no temporary file stays"
 printf '%s\n' 'import torch' 'from torch import nn' 'class Model(nn.Module):' '    def forward(self, x, y):' \
     '        return x * y' 'def get_inputs():' '    return [torch.rand(4), torch.rand(4)]' >timed.py
