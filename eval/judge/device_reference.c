@@ -1,7 +1,8 @@
-/* Runs a task's op lines on tensors that are all float64 where the task's are floats of any width: the inputs
- * are as drawn, and an op line widens each. What a line makes a float of 16 or 32 bits is a float64, too, as it
- * is a double where the host computes. A graph that rounds to a narrower type, or makes floats without naming
- * their type, is left to the host. Where the device keeps contents, inputs and results stay on it. */
+/* Runs a task's op lines on tensors that are all float64 where the task's are floats of any width:
+ * the inputs are as drawn, and an op line widens each. What a line makes a float of 16 or 32 bits is a
+ * float64, too, as it is a double where the host computes. A graph that rounds to a narrower type, or
+ * makes floats without naming their type, is left to the host. Where the device keeps contents,
+ * inputs and results stay on it. */
 #include "eval/judge/device_reference.h"
 
 #include <stdio.h>

@@ -10,13 +10,16 @@ small=(PROFILE=smoke CLASSES=sim:h100 DEVICES=sim:h100 'COLLECT=--trials 24 --ke
   REPORT_SAMPLES=2 'SAMPLE=--max-new 40 --batch 64' SELFSUP_ROUNDS=1 ROUNDS=1
   "SFT=--plain-epochs 1 --epochs 1 --batch 8 --lr 1e-3" RUNS=runs)
 op=$root/tests/fixtures/op_lines/tasks/op_layer
+here=(DEVICES=sim:h100 RUNS=runs)
 
 optimize; [ $rc = 2 ] && grep -q '^quern optimize: OP is required' err; ok $? "OP is required"
 optimize OP=none.py; [ $rc = 2 ] && grep -q 'cannot open none.py' err; ok $? "a missing file is named"
 optimize OP="$op" TO=rust; [ $rc = 2 ] && grep -q 'TO is torch, c or flashinfer' err
 ok $? "an unknown form is refused"
-optimize OP="$op" BUDGET=h; [ $rc = 2 ] && grep -q 'BUDGET is a time' err
-ok $? "a budget that is no time is refused"
+for budget in h soon 1.5m 0s; do
+  optimize OP="$op" BUDGET=$budget; [ $rc = 2 ] && grep -q "BUDGET is a time .* found \"$budget\"" err
+  ok $? "a budget that is no time is refused: $budget"
+done
 optimize OP="$op" TASKS=relu; [ $rc = 2 ] && grep -q 'TASKS follows from OP' err
 ok $? "TASKS follows from OP"
 echo 'a note' >notes.txt; optimize OP=notes.txt; [ $rc = 2 ] && grep -q 'notes.txt: expected model.py' err
@@ -25,42 +28,52 @@ head -c 1000 "$root/tests/fixtures/import/row.pt2" >cut.pt2; optimize OP=cut.pt2
 [ $rc = 1 ] && grep -q '^quern-import: cut.pt2' err
 ok $? "a damaged archive is refused"
 printf '#!/bin/sh\nexit 1\n' >no-torch; chmod +x no-torch; touch model.py
-optimize OP=model.py PYTHON=./no-torch RUNS=runs; [ $rc = 2 ] && grep -q './no-torch has no PyTorch' err
+optimize OP=model.py PYTHON=./no-torch "${here[@]}"; [ $rc = 2 ] && grep -q './no-torch has no PyTorch' err
 ok $? "a Python without PyTorch is named"
+[ -n "$("$BUILD/bin/quern-devices" --gpus 2>/dev/null)" ] ||
+  { optimize OP=model.py PYTHON=./no-torch RUNS=runs; grep -q 'no GPU is here: times are predicted' err; }
+ok $? "where there is no GPU, a simulator is named"
 printf '#!/bin/sh\n[ "$1" = -c ] || kill -INT $$\n' >stopped; chmod +x stopped
-optimize OP=model.py PYTHON=./stopped RUNS=runs
+optimize OP=model.py PYTHON=./stopped "${here[@]}"
 [ $rc = 130 ] && grep -q 'stopped; the same command goes on' err && [ ! -e runs/model/operator ]
 ok $? "an export that is interrupted is no refusal"
 printf '#!/bin/sh\n[ "$1" = %s ] || exit 0\ntouch begun; exec sleep 100\n' -c >probes
 printf '#!/bin/sh\n[ "$1" != %s ] || exit 0\ntouch begun; exec sleep 100\n' -c >exports
 chmod +x probes exports
+stops='quern optimize: stopped; the same command goes on'
+reads='quern optimize: PyTorch reads model.py'
 set -m # Ctrl-C reaches a whole group of processes
 for python in probes exports; do
   rm -f begun
-  "$root/mk/optimize" optimize "$BUILD" - make OP=model.py PYTHON=./$python RUNS=runs >out 2>err &
+  [ $python = probes ] && says=$stops || says=$reads$'\n'$stops
+  "$root/mk/optimize" optimize "$BUILD" - make OP=model.py PYTHON=./$python "${here[@]}" >out 2>err &
   wait_for "[ -e begun ]"
   kill -INT -- -$!; wait $!; rc=$?
-  [ $rc = 130 ] && [ "$(cat err)" = 'quern optimize: stopped; the same command goes on' ]
+  [ $rc = 130 ] && [ "$(cat err)" = "$says" ]
   ok $? "Ctrl-C in what ./$python does has one sentence"
 done
 set +m
 printf '#!/bin/sh\n[ "$1" = -c ] || { printf "<%%s>" "$@" >given; exit 1; }\n' >writes; chmod +x writes
-optimize OP=a.b:Class INPUT='float32[8,4] float32[4]' INIT='[4]' AXES=M=8 PYTHON=./writes RUNS=runs
+optimize OP=a.b:Class INPUT='float32[8,4] float32[4]' INIT='[4]' AXES=M=8 PYTHON=./writes "${here[@]}"
 [ $rc = 1 ] && grep -q 'a.b:Class cannot be exported: Python ended with status 1' err &&
   grep -qF '<a.b:Class><--input><float32[8,4]><--input><float32[4]><--init><[4]><--axes><M=8><-o>' given
 ok $? "INPUT, INIT and AXES reach the export"
 printf '#!/bin/sh\n[ "$1" = -c ] && exit\n%s\n' \
-  'echo "a warning" >&2; echo "export: line 3 returns a dict" >&2; exit 1' >refuses
+  'echo "a warning" >&2; echo "export: line 3 has none; give --input X" >&2; exit 1' >refuses
 chmod +x refuses
-optimize OP=model.py PYTHON=./refuses RUNS=runs
-[ $rc = 1 ] && [ "$(cat err)" = 'quern optimize: model.py cannot be exported: line 3 returns a dict' ] &&
-  grep -q 'a warning' runs/model/export.err
-ok $? "a refusal of the export is one sentence"
+optimize OP=model.py PYTHON=./refuses "${here[@]}"
+says=$reads$'\n''quern optimize: model.py cannot be exported: line 3 has none; give INPUT=X'
+[ $rc = 1 ] && [ "$(cat err)" = "$says" ] && grep -q 'a warning' runs/model/export.err
+ok $? "a refusal of the export is one sentence, in the words of make optimize"
+printf '#!/bin/sh\n[ "$1" = -c ] && exit\nkill -ABRT $$\n' >aborts; chmod +x aborts
+optimize OP=model.py PYTHON=./aborts "${here[@]}"
+[ $rc = 1 ] && [ "$(wc -l <err)" = 2 ] && grep -q 'exported: Python ended with status 134' err
+ok $? "so is a signal that ends Python"
 printf '#!/bin/sh\n[ "$1" = -c ] && exit\n%s\n' \
   'echo "a warning" >&2; echo "export: note: found Block in m.py" >&2; echo x >"$4"' >finds
 chmod +x finds; touch m.py
-optimize OP=m.py:Block PYTHON=./finds RUNS=runs
-[ $rc = 1 ] && [ "$(head -1 err)" = 'quern optimize: found Block in m.py' ] && [ -e runs/Block/Block.pt2 ]
+optimize OP=m.py:Block PYTHON=./finds "${here[@]}"
+[ $rc = 1 ] && [ "$(sed -n 2p err)" = 'quern optimize: found Block in m.py' ] && [ -e runs/Block/Block.pt2 ]
 ok $? "what the export found is told"
 mkdir empty; optimize OP=empty/; [ $rc = 2 ] && grep -q 'has no task.json' err
 ok $? "a folder without a task is refused"
@@ -69,14 +82,14 @@ optimize OP="$op" BUDGTE=2m; [ $rc = 2 ] && grep -q 'BUDGTE is a setting of a mo
 ok $? "a setting of the training needs TRAIN=1"
 optimize OP="$op" TRAIN=yes; [ $rc = 2 ] && grep -q 'TRAIN is 1 or nothing' err
 ok $? "TRAIN is 1 or nothing"
-optimize OP="$op" DEVICES=cuda:77 RUNS=runs; [ $rc = 2 ] && grep -q 'there is no cuda:77 here' err
-ok $? "a device that is not there is named"
+optimize OP=model.py DEVICES=cuda:77 RUNS=runs
+[ $rc = 2 ] && [ "$(cat err)" = 'quern optimize: DEVICES=cuda:77: there is no cuda:77 here' ]
+ok $? "a device that is not there is named, before the module is read"
 optimize OP="$op" DEVICE=cuda:77 RUNS=runs; [ $rc = 2 ] && grep -q 'there is no cuda:77 here' err
 ok $? "DEVICE is DEVICES"
 
 # ---- the search ----
 cp "$root/tests/fixtures/import/row.pt2" row.pt2
-here=(DEVICES=sim:h100 RUNS=runs)
 row=(OP=row.pt2 SHAPES=rows=4096) # so many that a library keeps the product
 optimize "${row[@]}" "${here[@]}" BUDGET=9m
 [ $rc = 0 ] && [ -s runs/row/row/package.json ] && grep -q '^package: runs/row/row$' out

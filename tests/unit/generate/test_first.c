@@ -71,8 +71,9 @@ static void test_smoothed_labels_are_kernels(void **state)
 {
     static const char *const lines[] = {
         "y = aten.cross_entropy_loss.default(x, t, None, 1, -100, 0.1)"};
-    Small s = {.axes = {{"rows", NULL, 512}, {"cols", NULL, 512}},
-               .inputs = {tensor("x", DTYPE_F32, "rows", "cols"), tensor("t", DTYPE_I64, "rows", NULL)}};
+    Small s = {
+        .axes = {{"rows", NULL, 512}, {"cols", NULL, 512}},
+        .inputs = {tensor("x", DTYPE_F32, "rows", "cols"), tensor("t", DTYPE_I64, "rows", NULL)}};
     Generated g;
     Error err;
     (void)state;
