@@ -21,6 +21,7 @@ typedef struct {
     signed char *reached; /* by value: 0: unknown; -1: no input of rows reaches it; 1: one does */
     unsigned char rows;   /* as Carried has it */
     int bounded;          /* also through operators with bounded results */
+    int spikes;           /* parameters that are enlarged have them */
     double *size;         /* by value; 0: unknown */
 } Walk;
 
@@ -229,7 +230,9 @@ static void enlarge(Walk *k, int value, double by)
     const GraphCall *c = value < 0 ? NULL : call_of(k, value);
     if (value < 0) return;
     if (!c) {
-        if (is_real(&k->t->inputs[value])) k->in[value].factor = by;
+        if (!is_real(&k->t->inputs[value])) return;
+        k->in[value].factor = by;
+        k->in[value].spikes |= k->spikes && k->t->inputs[value].parameter;
         return;
     }
     const Op *op = c->call.op;
@@ -295,6 +298,12 @@ static int is_twin(const Op *op)
                                                ".min.other", NULL});
 }
 
+/* A maximum that leaves out a part of a row shows where the exponentials of that part overflow. */
+static int subtracts_maximum(const Op *op)
+{
+    return is_one_of(op, (const char *const[]){"softmax", "logsumexp", NULL});
+}
+
 static void carry(Walk *k, const GraphCall *c, int value, int *found)
 {
     k->rows =
@@ -312,8 +321,9 @@ static void carry(Walk *k, const GraphCall *c, int value, int *found)
             return;
         }
         double size = size_at(k, value), factor = exp2(ceil(log2(LARGE_SIZE / size)));
-        if (k->v == VARIANT_LARGE_ROWS && size < LARGE_SIZE / 2)
-            enlarge(k, value, fmin(factor, MOST_FACTOR));
+        k->spikes = subtracts_maximum(c->call.op);
+        if (k->v == VARIANT_LARGE_ROWS && (size < LARGE_SIZE / 2 || k->spikes))
+            enlarge(k, value, fmax(1, fmin(factor, MOST_FACTOR)));
     }
     for (k->bounded = 0; k->bounded < 2; k->bounded++) {
         memset(k->reached, 0, (size_t)k->b->graph->n_values);

@@ -6,7 +6,15 @@
 
 #include "tasks/carried.h"
 
-enum { ENOUGH_ROWS = 8, FEW_ROWS = 4, RUN = 7, RANGE_PARTS = 4, FALLS = 4, CHUNK = 512 };
+enum {
+    ENOUGH_ROWS = 8,
+    FEW_ROWS = 4,
+    RUN = 7,
+    RANGE_PARTS = 4,
+    FALLS = 4,
+    CHUNK = 512,
+    SPIKES = 61
+};
 
 /* Parts of operators' names, and the variants that show their faults, as bits from VARIANT_SIGNS on. */
 enum {
@@ -435,12 +443,21 @@ static const Carried *carried_of(const TaskCase *c, int input)
     return &kept.in[input];
 }
 
+/* By what an element of a parameter is multiplied: one of SPIKES, at no regular distance, is so large that no
+ * other one comes near. Float16 ends at 65504. */
+static double spike_at(const Change *c, size_t at)
+{
+    if ((uint32_t)(at * 2654435761u) / 8 % SPIKES) return 1;
+    return c->x->dtype == DTYPE_F32 ? 64 : 8;
+}
+
 static double change_one(const Change *c, double x, size_t at)
 {
     if (c->variant == VARIANT_RANGE) return at_ends(&c->range, x, at / c->length, at % c->length);
     if (c->variant == VARIANT_ENDS) return to_ends(c->x->dtype, x);
     if (c->variant == VARIANT_FEW_BITS) return of_few_bits(x);
     x *= c->by->factor;
+    if (c->by->spikes) x *= spike_at(c, at);
     if (c->by->positive) x = fabs(x);
     if (c->by->flips && at % 2) x = -x;
     x += c->by->shift;
@@ -455,7 +472,7 @@ static int changes(const TaskTensor *x, const Carried *by, Variant v)
     if (!is_real(x)) return 0;
     if (v == VARIANT_ENDS) return x->draw == DRAW_POSITIVE;
     return v == VARIANT_FEW_BITS || by->rows || by->positive || by->flips || by->factor != 1 ||
-           by->shift != 0;
+           by->shift != 0 || by->spikes;
 }
 
 int regimes_change(const TaskCase *c, int input, size_t from, void *x, size_t n, Error *err)

@@ -17,6 +17,8 @@ enum {
     VECTOR = 4,      /* elements that a thread takes at once */
     ENOUGH = 32,     /* elements of an output, whose errors tell a precision */
     FEATURES = 8,    /* the least of each axis there */
+    MANY_ROWS = 12,  /* of one draw, each with a largest element of its own */
+    TRIALS = 4,      /* draws of fewer rows */
     LAYERS = 4,      /* after which signals may have faded */
     FEW_OPS = 64,    /* the kernels of more op lines take too long to compile for each direction */
     THREADS = 300000 /* of a check at most, where a wider one is only better */
@@ -138,14 +140,21 @@ static int compile_ops(Judgement *j, const Workload *const *w, int n)
     return rc;
 }
 
+typedef struct {
+    const Workload *w;
+    Variant v;
+    double scale;
+    int trial; /* of the draw */
+} Contents;
+
 /* Inputs at which honest kernels are finite, of another scale where need be. *out NULL: there are none. */
-static int usable_case(Judgement *j, const Workload *w, Variant v, double scale, const Case **out)
+static int usable_case(Judgement *j, const Contents *of, const Case **out)
 {
     Evaluator *e = j->evaluator;
-    const double scales[] = {scale, 1.0};
+    const double scales[] = {of->scale, 1.0};
     for (int i = 0; i < 2; i++) {
-        *out = cases_get(e->cases, j->task, w, v, case_seed(e->seed, j->task, w, 0), scales[i],
-                         &j->fault.error);
+        *out = cases_get(e->cases, j->task, of->w, of->v,
+                         case_seed(e->seed, j->task, of->w, of->trial), scales[i], &j->fault.error);
         if (!*out) return -1;
         if ((*out)->usable) return 0;
     }
@@ -176,13 +185,18 @@ static int run_case(Judgement *j, const Case *c)
     return rc;
 }
 
-static int check_variant(Judgement *j, const Workload *w, Variant v, double scale)
+static int check_contents(Judgement *j, const Contents *of)
 {
     Fault unused;
     const Case *c;
-    if (loaded_ops_at(&j->loaded, w, &unused)) return 0;
-    int rc = usable_case(j, w, v, scale, &c);
+    if (loaded_ops_at(&j->loaded, of->w, &unused)) return 0;
+    int rc = usable_case(j, of, &c);
     return rc || !c ? rc : run_case(j, c);
+}
+
+static int check_variant(Judgement *j, const Workload *w, Variant v, double scale)
+{
+    return check_contents(j, &(Contents){w, v, scale, 0});
 }
 
 static int check_sizes(Judgement *j, const Workload *w, double scale)
@@ -206,6 +220,18 @@ static const Workload *with_rows(const Judgement *j, const Workload *const *w, i
     return best;
 }
 
+/* Each row shows whether a maximum leaves out the part that one element lies in: few rows are drawn again. */
+static int check_large_rows(Judgement *j, const Workload *w)
+{
+    size_t row = regimes_row(j->task, w, 1), n = 0;
+    if (task_elements(j->task, w, &j->task->outputs[0], &n, &j->fault.error)) return -1;
+    size_t rows = row ? n / row : MANY_ROWS;
+    int rc = 0;
+    for (int i = 0; i < TRIALS && !rc && (size_t)i * rows < MANY_ROWS; i++)
+        rc = check_contents(j, &(Contents){w, VARIANT_LARGE_ROWS, 1.0, i});
+    return rc;
+}
+
 /* Sums of a half type lose most where rows are long, and maxima may leave out a part of them. */
 static int check_long_rows(Judgement *j, const Workload *const *w, int n)
 {
@@ -217,7 +243,8 @@ static int check_long_rows(Judgement *j, const Workload *const *w, int n)
         for (int k = 0; k < i; k++) is_new &= of[i] != of[k];
         for (int k = 0; k < 2 && is_new && !rc; k++)
             if (regimes_on_long_rows(j->task, kinds[k]))
-                rc = check_variant(j, of[i], kinds[k], 1.0);
+                rc = kinds[k] == VARIANT_LARGE_ROWS ? check_large_rows(j, of[i])
+                                                    : check_variant(j, of[i], kinds[k], 1.0);
     }
     return rc;
 }

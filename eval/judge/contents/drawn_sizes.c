@@ -324,6 +324,17 @@ static int is_prime(int64_t n)
     return n > 1;
 }
 
+/* The elements of the plane, and of those behind and before it that a mean of three dimensions takes, too. */
+static double volume_of(const DrawnSizes *d, const Workload *w)
+{
+    const TaskTensor *x = &d->task->inputs[0];
+    int64_t shape[TASK_MAX_RANK];
+    double n = (double)w->axis[d->plane[0]] * (double)w->axis[d->plane[1]];
+    if (task_shape(d->task, w, x, shape, NULL)) return n;
+    for (int k = 2; k < x->rank - 2; k++) n *= (double)shape[k];
+    return n;
+}
+
 /* From the width of the level up to half more, where the timed size has room; every other one a prime. */
 static int64_t draw_width(Random *r, int64_t least, int64_t timed)
 {
@@ -425,9 +436,7 @@ static int draw_best(const DrawnSizes *d, int direction, int64_t least, double b
         if (lessen(d, direction, bound, to, &w)) continue;
         int found = new_remainders(d, &w, 0);
         /* A plane is as large as it can be. */
-        found += is_plane(d, direction)
-                     ? (int)fmin(1e6, (double)drawn_sizes_width(d, direction, &w))
-                     : new_powers(d, &w, 0);
+        found += is_plane(d, direction) ? (int)fmin(1e6, volume_of(d, &w)) : new_powers(d, &w, 0);
         if (found <= best) continue;
         best = found;
         *out = w;

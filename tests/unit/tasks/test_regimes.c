@@ -82,6 +82,24 @@ static void test_behind_a_product(void **state)
     task_free(t);
 }
 
+/* Of nearly each row of a product one element is so far above the others that their exponentials are zero, and
+ * overflow where a maximum leaves it out. */
+static void test_largest_behind_a_product(void **state)
+{
+    (void)state;
+    DraftTensor in[] = {tensor("x", DTYPE_F32, "rows", "cols"),
+                        parameter(tensor("w", DTYPE_F32, "n", "cols"), -0.011, 0.011),
+                        parameter(tensor("b", DTYPE_F32, "n", NULL), -0.011, 0.011)};
+    const char *const lines[] = {"h = aten.linear(x, w, b)", "y = aten.log_softmax.int(h, 1)"};
+    Task *t = task_of(in, 3, lines, 2);
+    size_t n;
+    Seen s = seen_in(t, VARIANT_LARGE_ROWS, 88);
+    assert_int_equal(task_elements(t, regimes_workload(t), &t->outputs[0], &n, NULL), 0);
+    int64_t rows = (int64_t)(n / regimes_row(t, regimes_workload(t), 1));
+    assert_true((int64_t)n - s.below <= rows * 3 / 2);
+    task_free(t);
+}
+
 /* The largest mean of a row is far from zero, also where x is multiplied first. */
 static void test_far(void **state)
 {
@@ -263,6 +281,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_behind_a_product),
+        cmocka_unit_test(test_largest_behind_a_product),
         cmocka_unit_test(test_far),
         cmocka_unit_test(test_low),
         cmocka_unit_test(test_least),

@@ -245,6 +245,21 @@ static void planes_are_wide_in_both_axes(void **state)
     taskset_release(&all);
 }
 
+/* The mean of a volume takes several trips of a block, where its planes are as large and it is deep. */
+static void volumes_are_large(void **state)
+{
+    (void)state;
+    TaskSet all =
+        tasks_of("kernelbench/level2/k2_96_convtranspose3d_multiply_max_globalavgpool_clamp");
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        DrawnSizes *d = drawn_sizes_new(all.tasks[0], seed);
+        const Workload *w = drawn_sizes_at(d, drawn_sizes_directions(d) - 2, 0);
+        assert_true(w && w->axis[3] * w->axis[4] * w->axis[5] > 2048);
+        drawn_sizes_free(d);
+    }
+    taskset_release(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +268,7 @@ int main(void)
         cmocka_unit_test(elements_are_multiples_of_each_power),
         cmocka_unit_test(groups_of_channels_have_all_remainders),
         cmocka_unit_test(planes_are_wide_in_both_axes),
+        cmocka_unit_test(volumes_are_large),
         cmocka_unit_test(sizes_without_a_graph_are_not_below_those_of_the_checks),
         cmocka_unit_test(sizes_of_a_condition_are_small_and_aligned),
         cmocka_unit_test(a_bound_of_the_tolerance_tells_or_does_not)};
