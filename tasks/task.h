@@ -332,8 +332,9 @@ typedef struct {
 } TaskComparison;
 void task_difference_text(const TaskComparison *c, const TaskDifference *d, Error *message);
 
-/* Is an absolute tolerance small beside the spread of an output's elements, at most one hundredth? Of one
- * element the spread is its size. */
+/* The deviation of an output's elements; of one element its size. */
+double task_spread(const double *want, size_t n);
+/* Is an absolute tolerance small beside the spread, at most one hundredth? */
 int task_tolerance_tells(double atol, const double *want, size_t n);
 
 /* Adds those of elements [from, from + n), which are got[0] and want[0] on, by the rule of task_compare. */

@@ -16,13 +16,18 @@ static double limit_of(double want, size_t at, Tolerance by)
     return limit;
 }
 
-int task_tolerance_tells(double atol, const double *want, size_t n)
+double task_spread(const double *want, size_t n)
 {
     double sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++) sum += want[i];
     double mean = n > 1 ? sum / (double)n : 0;
     for (size_t i = 0; i < n; i++) squares += (want[i] - mean) * (want[i] - mean);
-    double spread = sqrt(squares / (double)n);
+    return sqrt(squares / (double)n);
+}
+
+int task_tolerance_tells(double atol, const double *want, size_t n)
+{
+    double spread = task_spread(want, n);
     return isfinite(spread) && atol <= SMALL_SHARE * spread;
 }
 

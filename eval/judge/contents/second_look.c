@@ -42,23 +42,24 @@ typedef struct {
     char task[DIGEST_HEX];
     int64_t axis[TASK_MAX_AXES];
     uint64_t seed;
-    double scale, got[LOOKED_AT];
+    double scale, atol, got[LOOKED_AT];
     size_t at[LOOKED_AT];
-    int variant, output, within;
+    int variant, output, known, within;
 } Seen;
 
 static int is_same(const Seen *a, const Seen *b)
 {
     return !strcmp(a->task, b->task) && !memcmp(a->axis, b->axis, sizeof a->axis) &&
-           a->seed == b->seed && a->scale == b->scale && !memcmp(a->at, b->at, sizeof a->at) &&
-           !memcmp(a->got, b->got, sizeof a->got) && a->variant == b->variant &&
-           a->output == b->output;
+           a->seed == b->seed && a->scale == b->scale && a->atol == b->atol &&
+           !memcmp(a->at, b->at, sizeof a->at) && !memcmp(a->got, b->got, sizeof a->got) &&
+           a->variant == b->variant && a->output == b->output;
 }
 
 static Seen seen_of(const SecondLook *l, const TaskDifference *d)
 {
     Seen s = {.seed = l->of.seed,
               .scale = l->of.scale,
+              .atol = l->by.atol,
               .got = {d->first_got, d->worst_got},
               .at = {(d->first + l->from) % l->all, (d->worst + l->from) % l->all},
               .variant = l->of.variant,
@@ -68,24 +69,41 @@ static Seen seen_of(const SecondLook *l, const TaskDifference *d)
     return s;
 }
 
-/* 1: the first and the worst of few elements are within their own errors. */
-static int few_are_within(const SecondLook *l, const TaskDifference *d, Error *err)
+/* Looks at the first element and the worst. *known: their own errors are; *within: they are as good. */
+static int look(const SecondLook *l, const TaskDifference *d, int *known, int *within, Error *err)
 {
     static _Thread_local Seen last;
     const double want[LOOKED_AT] = {d->first_want, d->worst_want};
     double error[LOOKED_AT];
-    if (!is_worth_it(l, d)) return 0;
     Seen now = seen_of(l, d);
-    if (is_same(&now, &last)) return last.within;
-    const OwnElements of = {&l->of, l->inputs, l->output, LOOKED_AT, now.at};
-    int within[LOOKED_AT], choice = !dtype_is_float(l->of.task->outputs[l->output].dtype);
-    int rc = choice ? own_choice(&of, now.got, within, err) : own_error(&of, error, err);
-    if (rc < 0) return -1;
-    now.within = !rc;
-    for (int k = 0; k < LOOKED_AT && now.within; k++)
-        now.within = choice ? within[k] : is_within(l->by, error[k], now.got[k], want[k]);
-    last = now;
-    return now.within;
+    if (!is_same(&now, &last)) {
+        const OwnElements of = {&l->of, l->inputs, l->output, LOOKED_AT, now.at};
+        int same[LOOKED_AT], choice = !dtype_is_float(l->of.task->outputs[l->output].dtype);
+        int rc = choice ? own_choice(&of, now.got, same, err) : own_error(&of, error, err);
+        if (rc < 0) return -1;
+        now.known = now.within = !rc;
+        for (int k = 0; k < LOOKED_AT && now.within; k++)
+            now.within = choice ? same[k] : is_within(l->by, error[k], now.got[k], want[k]);
+        last = now;
+    }
+    *known = last.known;
+    *within = last.within;
+    return 0;
+}
+
+/* 1: the first and the worst of few elements are within their own errors. */
+static int few_are_within(const SecondLook *l, const TaskDifference *d, Error *err)
+{
+    int known, within;
+    if (!is_worth_it(l, d)) return 0;
+    return look(l, d, &known, &within, err) ? -1 : within;
+}
+
+int second_look_narrow(const SecondLook *l, const TaskDifference *d, Error *err)
+{
+    int known, within;
+    if (!isfinite(d->worst_want) || !isfinite(d->worst_got)) return 1;
+    return look(l, d, &known, &within, err) ? -1 : within || !known;
 }
 
 /* Factors in TF32 may give all elements errors that no other contents show. The worst element's error, as a

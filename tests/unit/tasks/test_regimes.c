@@ -82,7 +82,7 @@ static void test_behind_a_product(void **state)
     task_free(t);
 }
 
-/* Of nearly each row of a product one element is so far above the others that their exponentials are zero, and
+/* Of nearly each row of a product one element is so far above the others that their exponentials are zero and
  * overflow where a maximum leaves it out. */
 static void test_largest_behind_a_product(void **state)
 {
