@@ -313,12 +313,19 @@ static double at_ends(const IntegerBounds *range, double x, size_t row, size_t a
     }
 }
 
-static double with_sign(double x, size_t row, size_t at)
+/* The distance of 1 from its neighbour above. */
+static double unit_of(Dtype d)
+{
+    return d == DTYPE_BF16 ? 0x1p-7 : d == DTYPE_F16 ? 0x1p-10 : 0x1p-23;
+}
+
+/* Rows of ties have neighbours of them, too: a place or a maximum is found by the last bit. */
+static double with_sign(const Change *c, double x, size_t row, size_t at)
 {
     switch (row % 4) {
     case 0: return -fabs(x) - 0x1p-6;
     case 1: return fabs(x) + 0x1p-6;
-    case 2: return nearbyint(x);
+    case 2: return nearbyint(x) * (at % 5 == 2 ? 1 + unit_of(c->x->dtype) : 1);
     default: return at % 2 ? x : -8 * fabs(x);
     }
 }
@@ -389,7 +396,7 @@ static double changed(const Change *c, double x, size_t row, size_t at)
     double far = c->x->dtype == DTYPE_F16 ? 3e4 : row % 2 ? 1e6 : 1e5;
 
     switch (c->variant) {
-    case VARIANT_SIGNS: return with_sign(x, row, at);
+    case VARIANT_SIGNS: return with_sign(c, x, row, at);
     case VARIANT_LARGE_ROWS: return made_large(c, x, row, at);
     case VARIANT_FAR: return made_far(x, row);
     case VARIANT_ZERO_ROWS: return row % 3 == 1 ? 0 : x;
