@@ -80,6 +80,9 @@ ok $? "a folder without a task is refused"
 
 optimize OP="$op" BUDGTE=2m; [ $rc = 2 ] && grep -q 'BUDGTE is a setting of a model' err
 ok $? "a setting of the training needs TRAIN=1"
+optimize OP="$op" TOLERANCE=lots RUNS=runs
+[ $rc != 0 ] && grep -q 'TOLERANCE: expected default' err
+ok $? "a tolerance is a setting of the search"
 optimize OP="$op" TRAIN=yes; [ $rc = 2 ] && grep -q 'TRAIN is 1 or nothing' err
 ok $? "TRAIN is 1 or nothing"
 optimize OP=model.py DEVICES=cuda:77 RUNS=runs
