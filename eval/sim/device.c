@@ -13,6 +13,7 @@
 #include "eval/sim/decode/decode.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/sim_launches.h"
+#include "eval/sim/time/time_model.h"
 
 /* The arena holds a candidate's buffers and its variables, and the tensors of the task. */
 static const size_t arena_bytes = (size_t)6 << 30, buffer_bytes = (size_t)2000 << 20;
@@ -67,6 +68,7 @@ static int sim_open(const char *arg, Device **out, Error *err)
     find_light(p, i);
     d->exec.mem = &d->mem;
     d->exec.sm_count = (uint32_t)p->sm_count;
+    timemodel_rates(p, &d->exec.rates);
     d->exec.has_clusters = strtol(p->arch + 3, NULL, 10) >= 90; /* "sm_90" */
     *out = d;
     return 0;

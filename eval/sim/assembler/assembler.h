@@ -23,10 +23,14 @@ void unrolled_find(const PtxFunction *p, uint8_t *cost);
 /* fused.c: sets the cost of instructions to 0 that the assembler makes parts of others. */
 void fused_find(const PtxFunction *p, uint8_t *cost);
 
-/* MERGED: one lane executes the atomic for all lanes with its address. UNREAD: nothing reads its result. */
-enum { ATOMIC_MERGED = 1, ATOMIC_UNREAD = 2 };
+/* MERGED: one lane executes the atomic for all lanes with its address. UNREAD: nothing reads its result.
+ * WAITS: a warp may wait by it. */
+enum { ATOMIC_MERGED = 1, ATOMIC_UNREAD = 2, ATOMIC_WAITS = 4 };
 
 /* merged.c: returns ATOMIC_* of each atomic of the function. The caller frees the array. */
 uint8_t *merged_find(const PtxFunction *p);
+
+/* spins.c: adds ATOMIC_WAITS to those of merged_find. */
+void spins_find(const PtxFunction *p, uint8_t *merged);
 
 #endif

@@ -246,7 +246,6 @@ static void charge_loops(Decoder *d)
  * lanes of fp32, of which half as many execute it. */
 static void count_pipes(CodeBlock *b)
 {
-    enum { TENSOR_UNIT = 256 };
     const uint32_t *n = b->by_class;
     const uint64_t slots = b->mma_slots + b->wgmma_slots;
     b->pipes[PIPE_ISSUE] = b->n_insts - b->folded + b->expansion;
@@ -256,7 +255,7 @@ static void count_pipes(CodeBlock *b)
     b->pipes[PIPE_FP16] = n[INST_FP16];
     b->pipes[PIPE_FP64] = n[INST_FP64];
     b->pipes[PIPE_SFU] = n[INST_SFU];
-    b->pipes[PIPE_TENSOR] = (uint32_t)((slots + TENSOR_UNIT - 1) / TENSOR_UNIT);
+    b->pipes[PIPE_TENSOR] = (uint32_t)((slots + PIPE_TENSOR_UNIT - 1) / PIPE_TENSOR_UNIT);
 }
 
 void costs_find(Decoder *d)

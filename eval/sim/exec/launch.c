@@ -12,6 +12,7 @@
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/block_waits.h"
 #include "eval/sim/memory/bulk_copy.h"
+#include "eval/sim/memory/busy.h"
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/cooperative.h"
 #include "eval/sim/memory/doubts.h"
@@ -223,6 +224,7 @@ static void start_block(Exec *x, uint64_t linear)
     c->passed = 0;
     memset(c->busiest, 0, sizeof c->busiest);
     memset(c->scheduled, 0, sizeof c->scheduled);
+    busy_start_block(x);
     path_start_block(x);
     traffic_start_block(x);
     order_start_block(x);

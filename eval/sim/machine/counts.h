@@ -50,6 +50,7 @@ enum {
     PIPE_TENSOR,
     PIPE_COUNT
 };
+enum { PIPE_TENSOR_UNIT = 256 }; /* slots of mma or wgmma that are a unit of that pipe */
 
 typedef struct {
     /* the launch */

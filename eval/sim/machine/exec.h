@@ -25,6 +25,15 @@ typedef struct {
     WarpPath path;              /* of the warps that have arrived */
 } Barrier;
 
+/* What the time model knows of the SM that the simulator needs meanwhile. */
+enum { BUSY_MEMORY = 3 }; /* parts of the SM's memory */
+typedef struct {
+    double pipe[PIPE_COUNT]; /* cycles that a scheduler takes for a unit */
+    /* Cycles that each part of the SM's memory takes for the counts; NULL: it is not known. */
+    void (*memory)(const void *profile, const SimCounts *counts, double cycles[BUSY_MEMORY]);
+    const void *profile;
+} ExecRates;
+
 /* The current block. */
 typedef struct {
     uint32_t id[3];
@@ -50,6 +59,10 @@ typedef struct {
     /* By scheduler, what its warps have taken of each pipe up to the last barrier of all; and the sum of the
      * most that one had between two of them. */
     uint64_t scheduled[SCHEDULERS][PIPE_COUNT], busiest[PIPE_COUNT];
+    /* memory/busy.h: cycles of the SM's memory before the block came back, those of all blocks then, and how
+     * long it had kept the SM busy at a position of Exec.clock. */
+    double memory[BUSY_MEMORY], memory_at[BUSY_MEMORY], busy;
+    uint64_t busy_at;
 } Cta;
 
 typedef struct AsyncCopies AsyncCopies;
@@ -137,6 +150,7 @@ struct Exec {
     int keeps_pending;        /* until the next barrier of the cluster */
     struct Cluster *clusters; /* kept for the next launch that has a cluster */
     int has_clusters;         /* the simulated GPU has them */
+    ExecRates rates;
 };
 
 /* memory/cluster_shadow.c: a fence of the current block, and what sees the fences of others. */

@@ -101,9 +101,9 @@ static void perform(Warp *w, const Access *a)
                 row32(w, mo->data[k])[lane] = (uint32_t)old;
         }
     }
-    if (changes) w->splits[w->current].looks = 0; /* it does not spin */
+    if (changes && !mo->waits) w->splits[w->current].looks = 0; /* it does not spin */
     /* A lock is taken by a comparison or an exchange, and given back otherwise. */
-    if (!changes || mo->atom == ATOM_CAS || mo->atom == ATOM_EXCH) path_hear(w, a);
+    if (!changes || mo->waits || mo->atom == ATOM_CAS || mo->atom == ATOM_EXCH) path_hear(w, a);
     if (mo->atom == ATOM_CAS)
         follow_comparison(w, a, changes);
     else if (changes)

@@ -6,6 +6,7 @@
 
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/bulk_copy.h"
+#include "eval/sim/memory/busy.h"
 #include "eval/sim/memory/order.h"
 #include "eval/sim/memory/path.h"
 #include "eval/sim/memory/proxy.h"
@@ -15,6 +16,7 @@
 void block_save(const Exec *x, BlockState *b)
 {
     b->cta = x->cta;
+    busy_leave(x, &b->cta);
     b->warps = x->warps;
     b->cap_warps = x->cap_warps;
     b->register_file = x->register_file;
@@ -37,6 +39,7 @@ void block_save(const Exec *x, BlockState *b)
 void block_restore(Exec *x, const BlockState *b)
 {
     x->cta = b->cta;
+    busy_return(x);
     x->warps = b->warps;
     x->cap_warps = b->cap_warps;
     x->register_file = b->register_file;

@@ -2,11 +2,13 @@
  * fence (2026-11-29). */
 #include "eval/sim/memory/block_waits.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "eval/sim/machine/values.h"
+#include "eval/sim/memory/busy.h"
 
 enum {
     WAIT = 400 /* cycles of a wait for memory */,
@@ -117,10 +119,10 @@ static Place *place_of(struct BlockWaits *t, uint64_t word)
     return p;
 }
 
-/* The cycles that the warp has taken so far, without delay. */
+/* The cycles that the warp has taken so far, without delay: as a launch of its block alone would. */
 static int64_t time_of(const Warp *w)
 {
-    return (int64_t)(w->chain + WAIT * w->global_waits);
+    return (int64_t)hypot((double)(w->chain + WAIT * w->global_waits), busy_cycles(w->x));
 }
 
 /* When the word was written by another block of this launch, in cycles of the running warp; -1: it was not. A
@@ -184,22 +186,38 @@ static uint64_t word_of(const Access *a, uint32_t lane)
     return (access_address(a, (int)lane) - ARENA_BASE) >> 2;
 }
 
+static uint64_t last_word_of(const Access *a, uint32_t lane)
+{
+    return (access_address(a, (int)lane) + (uint64_t)a->size - 1 - ARENA_BASE) >> 2;
+}
+
+static void look(Warp *w, const Access *a, uint32_t lane)
+{
+    for (uint64_t word = word_of(a, lane); word <= last_word_of(a, lane); word++)
+        wait_for(w, a->mo, word);
+}
+
+static void write_words(Warp *w, const Access *a, uint32_t lane, int adds)
+{
+    for (uint64_t word = word_of(a, lane); word <= last_word_of(a, lane); word++)
+        publish(w, word, adds);
+}
+
 void waits_look(Warp *w, const Access *a)
 {
     uint64_t last = UINT64_MAX;
-    if (a->mo->order != ORDER_WEAK && a->mo->scope != SCOPE_DEVICE) return;
+    if (w->x->cooperative || (a->mo->order != ORDER_WEAK && a->mo->scope != SCOPE_DEVICE)) return;
     EACH_LANE(a->mask, i)
     {
-        uint64_t word = word_of(a, i);
-        if (word != last) wait_for(w, a->mo, word);
-        last = word;
+        if (word_of(a, i) != last) look(w, a, i);
+        last = word_of(a, i);
     }
 }
 
 void waits_store(Warp *w, const Access *a)
 {
-    if (a->mo->scope != SCOPE_DEVICE) return;
-    EACH_LANE(a->mask, i) publish(w, word_of(a, i), 0);
+    if (w->x->cooperative || a->mo->scope != SCOPE_DEVICE) return;
+    EACH_LANE(a->mask, i) write_words(w, a, i, 0);
 }
 
 /* ---- counters ---- */
@@ -280,18 +298,19 @@ static uint64_t source(const Warp *w, const MemOp *mo, int k, int lane)
 
 /* A compare and swap that finds the value which the one before found, by another block, takes a lock. One
  * that would change nothing looks. */
-static void compare(Warp *w, const Access *a, uint32_t lane, uint64_t word)
+static void compare(Warp *w, const Access *a, uint32_t lane)
 {
+    const uint64_t word = word_of(a, lane);
     struct BlockWaits *t = waits_of(w->x);
     uint64_t with = source(w, a->mo, 1, (int)lane), value = 0;
     memcpy(&value, a->host + a->p->delta[lane], a->mo->element);
     int looks = source(w, a->mo, 2, (int)lane) == with, takes = value == with && !looks;
-    if (looks && a->mo->data[0] != ROW_NONE) wait_for(w, a->mo, word);
+    if (looks && a->mo->data[0] != ROW_NONE) look(w, a, lane);
     Place *p = takes ? place_of(t, word) : NULL;
     if (!p) return;
-    if (p->compared == with + 1) wait_for(w, a->mo, word);
+    if (p->compared == with + 1) look(w, a, lane);
     p->compared = with + 1;
-    publish(w, word, 0);
+    write_words(w, a, lane, 0);
 }
 
 /* Is it an increment whose counter does not turn to zero? */
@@ -317,24 +336,31 @@ static int is_look(const MemOp *mo, uint64_t by)
     }
 }
 
+/* Does a queue's block draw a number so? */
+static int may_draw(const Warp *w, const Access *a, uint64_t by)
+{
+    const MemOp *mo = a->mo;
+    return w->x->sampled && !(a->mask & (a->mask - 1)) && by && !mo->waits && mo->count == 1 &&
+           mo->type < T_F16 && (mo->atom == ATOM_ADD || turns_late(mo, by));
+}
+
 void waits_atomic(Warp *w, const Access *a)
 {
     const MemOp *mo = a->mo;
     int returns = mo->data[0] != ROW_NONE, alone = !(a->mask & (a->mask - 1));
-    if (mo->scope != SCOPE_DEVICE || mo->count != 1 || mo->type >= T_F16) return;
+    if (w->x->cooperative || mo->scope != SCOPE_DEVICE) return;
     EACH_LANE(a->mask, i)
     {
-        uint64_t word = word_of(a, i), by = mo->atom == ATOM_CAS ? 1 : source(w, mo, 1, (int)i);
+        uint64_t by = mo->atom == ATOM_CAS ? 1 : source(w, mo, mo->count, (int)i);
+        if (mo->waits) look(w, a, i);
         if (mo->atom == ATOM_CAS) {
-            compare(w, a, i, word);
+            compare(w, a, i);
             continue;
         }
-        const int looks = is_look(mo, by);
-        if (returns && (looks || (mo->atom == ATOM_EXCH && alone)))
-            wait_for(w, mo, word); /* a lock */
-        if (returns && w->x->sampled && alone && by && (mo->atom == ATOM_ADD || turns_late(mo, by)))
-            count(w, a, mo->atom == ATOM_INC ? 1 : by);
-        if (!looks) publish(w, word, mo->atom != ATOM_EXCH);
+        const int looks = mo->count == 1 && is_look(mo, by);
+        if (returns && (looks || (mo->atom == ATOM_EXCH && alone))) look(w, a, i); /* a lock */
+        if (returns && may_draw(w, a, by)) count(w, a, mo->atom == ATOM_INC ? 1 : by);
+        if (!looks) write_words(w, a, i, mo->atom != ATOM_EXCH);
     }
 }
 

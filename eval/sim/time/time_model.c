@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { SECTOR = 32, LINE_SECTORS = 4, SCHEDULERS = 4, WARP = 32 };
+enum { SECTOR = 32, LINE_SECTORS = 4, WARP = 32 };
 
 /* What L2 takes for a written sector, in read ones (an H200, 2026-11-29: store_cg, store_l2 and rewrite_l2 of
  * tests/bench/rates take 1.3 to 1.45). */
@@ -129,6 +129,26 @@ static void memory(const Profile *p, const SimCounts *c, double *cycles, double 
         larger(spread, (double)c->global_atomic_hottest * p->atomic_hot_cycles) / p->clock_hz;
 }
 
+/* An ExecRates.memory */
+static void sm_memory(const void *profile, const SimCounts *c, double of[BUSY_MEMORY])
+{
+    double cycles[TIME_RESOURCE_COUNT] = {0}, gpu[TIME_RESOURCE_COUNT];
+    memory(profile, c, cycles, gpu);
+    of[0] = cycles[TIME_L1], of[1] = cycles[TIME_L2_PORT], of[2] = cycles[TIME_ATOMIC];
+}
+
+void timemodel_rates(const Profile *p, ExecRates *rates)
+{
+    const int width[PIPE_COUNT] = {
+        [PIPE_FP32] = p->fp32_lanes, [PIPE_INT] = p->int_lanes,   [PIPE_SUM] = sum_lanes(p),
+        [PIPE_FP16] = p->fp16_lanes, [PIPE_FP64] = p->fp64_lanes, [PIPE_SFU] = p->sfu_lanes};
+    for (int i = 0; i < PIPE_COUNT; i++)
+        rates->pipe[i] = width[i] ? lanes(SCHEDULERS, width[i]) : 1;
+    rates->pipe[PIPE_TENSOR] = PIPE_TENSOR_UNIT * SCHEDULERS / p->tensor_flops;
+    rates->memory = sm_memory;
+    rates->profile = p;
+}
+
 static double at_most_one(double v)
 {
     return v < 1 ? v : 1;
@@ -187,7 +207,7 @@ static double issue_interval(const Profile *p, const SimCounts *c)
  * instructions, and how often it waits. */
 typedef struct {
     double chain, issue, loads, local, barriers;
-} WarpPath;
+} PathTime;
 
 /* Cycles of a barrier of the launch's blocks. */
 static double barrier_latency(const Profile *p, const SimCounts *c)
@@ -212,7 +232,7 @@ void timemodel_latency(const Profile *p, const SimCounts *c, LatencyParts *out)
     out->barriers = (double)c->block_barriers / blocks * barrier_latency(p, c);
 }
 
-static double path_latency(const Profile *p, const SimCounts *c, WarpPath w)
+static double path_latency(const Profile *p, const SimCounts *c, PathTime w)
 {
     return (double)c->spill_cycles / (double)c->blocks +
            (larger(w.chain, w.issue) + w.loads * load_latency(p, c) +
@@ -225,13 +245,13 @@ static void latencies(const Profile *p, const SimCounts *c, double *average, dou
 {
     double blocks = (double)c->blocks, interval = issue_interval(p, c);
     *average = path_latency(p, c,
-                            (WarpPath){.chain = (double)c->block_chain_cycles / blocks,
+                            (PathTime){.chain = (double)c->block_chain_cycles / blocks,
                                        .issue = interval * (double)c->block_insts / blocks,
                                        .loads = (double)c->block_global_waits / blocks,
                                        .local = (double)c->block_local_waits / blocks,
                                        .barriers = (double)c->block_barriers / blocks});
     *slowest = path_latency(p, c,
-                            (WarpPath){.chain = (double)c->chain_cycles_max,
+                            (PathTime){.chain = (double)c->chain_cycles_max,
                                        .issue = interval * (double)c->warp_insts_max,
                                        .loads = (double)c->global_waits_max,
                                        .local = (double)c->local_waits_max,

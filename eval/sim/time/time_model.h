@@ -21,6 +21,7 @@
 
 #include "eval/device/device.h"
 #include "eval/sim/machine/counts.h"
+#include "eval/sim/machine/exec.h"
 #include "eval/sim/time/occupancy.h"
 #include "eval/sim/time/profile.h"
 
@@ -58,6 +59,9 @@ typedef struct {
     const char *bound; /* the longest: a resource's name, "latency" or "slowest block" */
     Occupancy occupancy;
 } LaunchTime;
+
+/* What the simulator needs of it while a launch runs. p stays where it is. */
+void timemodel_rates(const Profile *p, ExecRates *rates);
 
 /* Returns -1 when the launch does not fit on the device. */
 int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Error *err);

@@ -1,4 +1,5 @@
-/* Which atomics count as merged: those whose address is the same in all lanes, whatever way these took. */
+/* Which atomics count as merged: those whose address is the same in all lanes, whatever way these took. And by
+ * which ones a warp may wait. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "eval/sim/assembler/assembler.h"
 
 /* Before a body, %lane is the lane's number, %odd tells whether it is odd, %late whether the block is a late
@@ -27,7 +29,7 @@ static const char tail[] = "mul.wide.u32 %rd1, %at, 4; add.u64 %rd2, %rd0, %rd1;
 
 typedef struct {
     const char *name, *body;
-    int merged;
+    int merged; /* or: a warp may wait by it */
 } Case;
 
 static const Case cases[] = {
@@ -113,10 +115,59 @@ static void a_parameter_of_a_call_varies(void **state)
     ptx_release(&m);
 }
 
+static const Case loops[] = {
+    {"until another one has added",
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L1;", 1},
+    {"until a sum of floats is not zero",
+     "L1: atom.global.add.f32 %r3, [%rd0], 0f00000000; and.b32 %r4, %r3, 7; setp.eq.u32 %p1, %r4, 0; "
+     "@!%p1 bra L2; st.global.u32 [%rd0+8], %r1; bra L1; L2: mov.u32 %at, %r3;",
+     1},
+    {"and works on what it draws",
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; setp.ge.u32 %p1, %r3, %n; @%p1 bra L2; mul.wide.u32 "
+     "%rd3, %r3, 4; add.u64 %rd3, %rd3, %rd0; ld.global.u32 %r4, [%rd3]; bra L1; L2:",
+     0},
+    {"and passes on what it draws",
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; bar.sync 0; setp.lt.u32 %p1, %r3, %n; @%p1 bra L1;", 0},
+    {"and swaps what it has found",
+     "mov.u32 %r4, 0; L1: add.u32 %r5, %r4, 1; mov.u32 %r6, %r4; atom.global.cas.b32 %r4, [%rd0], "
+     "%r4, %r5; setp.ne.u32 %p1, %r4, %r6; @%p1 bra L1;",
+     0},
+    {"at other addresses",
+     "L1: add.u64 %rd0, %rd0, 4; atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra "
+     "L1;",
+     0},
+    {"as often as another value says",
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 9; @%p1 bra "
+     "L1;",
+     0},
+    {"once", "atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L9;", 0},
+};
+
+static void a_loop_that_an_atomic_ends_waits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
+        char text[4096];
+        PtxModule m;
+        Error err;
+        int len = snprintf(text, sizeof text, "%s%s\n%s", head, loops[i].body, tail), at = 0;
+        if (ptx_parse(text, (size_t)len, &m, &err)) fail_msg("%s: %s", loops[i].name, err.text);
+        const PtxFunction *k = ptx_find_function(&m, "k");
+        uint8_t *of = memory_alloc((size_t)k->n_insts + 1);
+        spins_find(k, of);
+        while (strcmp(k->insts[at].op, "atom")) at++;
+        if ((of[at] & ATOMIC_WAITS) != loops[i].merged * ATOMIC_WAITS)
+            fail_msg("%s: waits %d", loops[i].name, of[at]);
+        free(of);
+        ptx_release(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(atomics_are_merged_by_address),
-                                       cmocka_unit_test(a_parameter_of_a_call_varies)};
+                                       cmocka_unit_test(a_parameter_of_a_call_varies),
+                                       cmocka_unit_test(a_loop_that_an_atomic_ends_waits)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,138 @@
+/* Atomics by which a warp may wait: it looks again and again until the value that it gets lets it go on.
+ *
+ * Such an atomic is in a loop of which its result decides the end, at one address. A loop that draws numbers
+ * from a queue has these, too, but works on what it has drawn: the address of another access follows from the
+ * result, or what it stores, or a barrier of the block passes it on. So does a sum that is made of comparisons:
+ * what it stores follows from what it has found. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/sim/assembler/assembler.h"
+
+/* A loop, from its first to its last instruction, and the registers that follow from an atomic's result. */
+typedef struct {
+    const PtxFunction *p;
+    int first, last;
+    uint8_t *follows[REG_CLASSES]; /* by register */
+    int grows;                     /* one more has been found */
+    int64_t steps;                 /* that are left for all atomics of the function */
+} Loop;
+
+enum { STEPS = 1 << 26 };
+
+static int reads(const Loop *l, const PtxOperand *o)
+{
+    if (o->kind == OPND_ADDR) return reads(l, &o->items[0]);
+    for (int i = 0; (o->kind == OPND_VEC || o->kind == OPND_LIST) && i < o->n; i++)
+        if (reads(l, &o->items[i])) return 1;
+    return o->kind == OPND_REG && o->cls < REG_CLASSES && l->follows[o->cls][o->reg];
+}
+
+static void follow(Loop *l, const PtxOperand *o)
+{
+    for (int i = 0; o->kind == OPND_VEC && i < o->n; i++) follow(l, &o->items[i]);
+    if (o->pair) follow(l, o->pair);
+    if (o->kind != OPND_REG || o->cls >= REG_CLASSES || l->follows[o->cls][o->reg]) return;
+    l->follows[o->cls][o->reg] = 1;
+    l->grows = 1;
+}
+
+/* Does an operand behind the destination follow from the result, or the predicate under which it runs? */
+static int uses(const Loop *l, const PtxInst *in)
+{
+    for (int k = ptx_has_dest(in); k < in->n_operands; k++)
+        if (reads(l, &in->operands[k])) return 1;
+    return in->guard >= 0 && l->follows[REG_PRED][in->guard];
+}
+
+static void find_followers(Loop *l, int atomic)
+{
+    for (int k = 0; k < REG_CLASSES; k++) memset(l->follows[k], 0, (size_t)l->p->n_regs[k] + 1);
+    follow(l, &l->p->insts[atomic].operands[0]);
+    for (l->grows = 1; l->grows && l->steps > 0;) {
+        l->grows = 0;
+        l->steps -= l->last - l->first;
+        for (int i = l->first; i <= l->last; i++) {
+            const PtxInst *in = &l->p->insts[i];
+            if (!in->bad && ptx_has_dest(in) && uses(l, in)) follow(l, &in->operands[0]);
+        }
+    }
+}
+
+/* Of an access: does its address follow from the result, or what it stores? */
+static int works(const Loop *l, const PtxInst *in)
+{
+    static const char *const accesses[] = {"ld", "st", "atom", "red", "cp", "ldu"};
+    for (size_t i = 0; i < sizeof accesses / sizeof *accesses; i++) {
+        if (strcmp(in->op, accesses[i])) continue;
+        for (int k = ptx_has_dest(in); k < in->n_operands; k++)
+            if (reads(l, &in->operands[k])) return 1;
+    }
+    return !strcmp(in->op, "call") || (!strncmp(in->op, "bar", 3) && !ptx_has_mod(in, "warp"));
+}
+
+/* Does an instruction of the loop set a register of the operand, which is an address? */
+static int is_moved(const Loop *l, const PtxOperand *address)
+{
+    const PtxOperand *base = address->kind == OPND_ADDR ? &address->items[0] : address;
+    for (int i = l->first; i <= l->last; i++) {
+        const PtxInst *in = &l->p->insts[i];
+        const PtxOperand *to = in->operands;
+        if (base->kind == OPND_REG && !in->bad && ptx_has_dest(in) && to->kind == OPND_REG &&
+            to->cls == base->cls && to->reg == base->reg)
+            return 1;
+    }
+    return 0;
+}
+
+/* 1: the atomic of the loop may wait. */
+static int may_wait(Loop *l, int atomic)
+{
+    const PtxInst *at = &l->p->insts[atomic];
+    int decides = 0;
+    if (at->n_operands < 2 || is_moved(l, &at->operands[1])) return 0;
+    find_followers(l, atomic);
+    for (int i = l->first; i <= l->last; i++) {
+        const PtxInst *in = &l->p->insts[i];
+        if (in->bad || works(l, in)) return 0;
+        decides |= !strcmp(in->op, "bra") && in->guard >= 0 && l->follows[REG_PRED][in->guard];
+    }
+    return decides;
+}
+
+/* The innermost loop around an instruction: up to the last branch to its first one. Returns 0: there is
+ * none. */
+static int loop_around(Loop *l, const int *last_to, int at)
+{
+    for (l->first = at; l->first >= 0 && l->steps > 0; l->first--, l->steps--)
+        if (last_to[l->first] >= at) break;
+    if (l->first < 0 || l->steps <= 0) return 0;
+    l->last = last_to[l->first];
+    return 1;
+}
+
+static int returns(const PtxInst *in)
+{
+    return !in->bad && !strcmp(in->op, "atom") && in->n_operands && in->operands[0].kind != OPND_SINK;
+}
+
+void spins_find(const PtxFunction *p, uint8_t *merged)
+{
+    Loop l = {.p = p, .steps = STEPS};
+    int n = 0;
+    for (int i = 0; i < p->n_insts; i++) n += returns(&p->insts[i]);
+    if (!n) return;
+    int *last_to = memory_array((size_t)p->n_insts + 1, sizeof *last_to);
+    for (int i = 0; i < p->n_insts; i++) last_to[i] = -1;
+    for (int i = 0; i < p->n_insts; i++) {
+        const int to = branch_target(p, &p->insts[i]);
+        if (to >= 0 && to <= i) last_to[to] = i;
+    }
+    for (int k = 0; k < REG_CLASSES; k++) l.follows[k] = memory_alloc((size_t)p->n_regs[k] + 1);
+    for (int i = 0; i < p->n_insts; i++)
+        if (returns(&p->insts[i]) && loop_around(&l, last_to, i) && may_wait(&l, i) && l.steps > 0)
+            merged[i] |= ATOMIC_WAITS;
+    for (int k = 0; k < REG_CLASSES; k++) free(l.follows[k]);
+    free(last_to);
+}
