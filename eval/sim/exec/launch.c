@@ -294,6 +294,7 @@ static void count_path(SimCounts *n, const WarpPath *path, uint64_t far, uint64_
     raise_to(&n->local_waits_max, path->part[PATH_LOCAL]);
     raise_to(&n->chain_cycles_max, path->part[PATH_CHAIN]);
     raise_to(&n->warp_insts_max, path->part[PATH_INSTS]);
+    raise_to(&n->busy_path_max, path->part[PATH_BUSY]);
 }
 
 /* Adds the block's counters. Returns its warp-instructions. */

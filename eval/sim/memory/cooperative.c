@@ -9,7 +9,10 @@
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/path.h"
 
-enum { QUIET_ROUNDS = 1024 };
+enum { QUIET_ROUNDS = 1024, TOLD_WORDS = 1 << 10, MOST_TOLD_WORDS = 1 << 16, MOST_PHASED = 256 };
+/* Of a block: it has told something in the phase under way, or ever; it has looked before it told anything,
+ * so that it is not the end of a phase that it waits for. LOOKED: in the phase under way. */
+enum { HAS_TOLD = 1, HAS_TOLD_EVER = 2, TAKES_TURNS = 4, HAS_LOOKED = 8 };
 
 void cooperative_prepare(Exec *x)
 {
@@ -38,33 +41,75 @@ void cooperative_release(Exec *x)
         block_release(x);
     }
     cooperative_select(x, 0);
-    for (int i = 0; i < MEETINGS; i++) free(c->meetings[i].has);
+    for (size_t i = 0; i < c->cap_told; i++) free(c->told[i].of);
+    free(c->told);
     free(c->blocks);
     free(c->arrivals);
     free(c);
     x->cooperative = NULL;
 }
 
-void cooperative_arrive(Exec *x, uint64_t line, const WarpPath *path)
+static ToldWord *slot_of(const Cooperative *c, uint64_t word)
 {
-    Cooperative *c = x->cooperative;
-    Meeting *m = &c->meetings[line % MEETINGS];
-    if (!m->line) *m = (Meeting){.line = line, .has = memory_array(c->n, 1)};
-    if (m->line != line) return;
-    path_raise(&m->arriving, path);
-    m->count += !m->has[c->current];
-    m->has[c->current] = 1;
-    if (m->count < c->n) return;
-    m->ended = m->arriving;
-    m->arriving = (WarpPath){0};
-    m->count = 0;
-    memset(m->has, 0, c->n);
+    size_t i = (size_t)((word + 1) * 0x9e3779b97f4a7c15u >> 20) & (c->cap_told - 1);
+    while (c->told[i].word && c->told[i].word != word + 1) i = (i + 1) & (c->cap_told - 1);
+    return &c->told[i];
 }
 
-const WarpPath *cooperative_ended(const Exec *x, uint64_t line)
+static void grow(Cooperative *c)
 {
-    const Meeting *m = &x->cooperative->meetings[line % MEETINGS];
-    return m->line == line ? &m->ended : NULL;
+    const Cooperative old = *c;
+    c->cap_told = old.cap_told ? 2 * old.cap_told : TOLD_WORDS;
+    c->told = memory_array(c->cap_told, sizeof *c->told);
+    for (size_t i = 0; i < old.cap_told; i++)
+        if (old.told[i].word) *slot_of(c, old.told[i].word - 1) = old.told[i];
+    free(old.told);
+}
+
+/* The word's entry, which is added; NULL: there are too many. */
+static ToldWord *told_at(Cooperative *c, uint64_t word)
+{
+    if (2 * c->n_told >= c->cap_told && c->cap_told < MOST_TOLD_WORDS) grow(c);
+    ToldWord *t = slot_of(c, word);
+    if (t->word) return t;
+    if (2 * c->n_told >= c->cap_told) return NULL;
+    c->n_told++;
+    t->word = word + 1;
+    if (c->n_phased < MOST_PHASED) c->n_phased++, t->of = memory_array(c->n, 1);
+    return t;
+}
+
+void cooperative_tell(Exec *x, uint64_t word, const WarpPath *path, int looked)
+{
+    Cooperative *c = x->cooperative;
+    ToldWord *t = told_at(c, word);
+    if (!t) return;
+    path_raise(&t->arriving, path);
+    if (!t->of) return;
+    uint8_t *of = &t->of[c->current];
+    if (looked && !(*of & HAS_TOLD_EVER)) *of |= TAKES_TURNS;
+    t->count += !(*of & HAS_TOLD);
+    *of |= HAS_TOLD | HAS_TOLD_EVER;
+    if (t->count < c->n) return;
+    t->phases++;
+    t->ended = t->arriving;
+    t->arriving = (WarpPath){0};
+    t->count = 0;
+    for (uint64_t b = 0; b < c->n; b++) t->of[b] &= (uint8_t)~(HAS_TOLD | HAS_LOOKED);
+}
+
+/* What waits for the end of a phase does not wait for others that have gone on and told something since. It
+ * waits for more where it looks again after that end. */
+void cooperative_hear(Warp *w, uint64_t word, int looked)
+{
+    const Cooperative *c = w->x->cooperative;
+    ToldWord *t = c->cap_told ? slot_of(c, word) : NULL;
+    if (!t || !t->word) return;
+    if (t->phases) path_await(w, &t->ended);
+    if (!t->phases || !t->of || t->of[c->current] & TAKES_TURNS ||
+        (looked && t->of[c->current] & HAS_LOOKED))
+        path_await(w, &t->arriving);
+    if (t->of) t->of[c->current] |= HAS_LOOKED;
 }
 
 void cooperative_read_early(Exec *x, uint64_t lo, uint64_t hi)

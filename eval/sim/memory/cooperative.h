@@ -5,14 +5,15 @@
 
 #include "eval/sim/memory/block_state.h"
 
-/* What all blocks meet at, by atomics on one line: a phase ends when each block has had one there. */
-enum { MEETINGS = 8 };
+/* What blocks have told one another by a word. Where all of them meet there, as at a barrier, a phase ends
+ * when each block has told something. */
 typedef struct {
-    uint64_t line;  /* 0: none yet */
-    uint8_t *has;   /* by block: it has arrived */
-    uint64_t count; /* of these */
-    WarpPath arriving, ended;
-} Meeting;
+    uint64_t word;  /* 1 + its index; 0: free */
+    uint8_t *of;    /* by block: COOPERATIVE_*; NULL: too many words have one */
+    uint64_t count; /* blocks that have told in the phase under way */
+    uint64_t phases;
+    WarpPath arriving, ended; /* of the phase under way, and of the last one */
+} ToldWord;
 
 typedef struct Cooperative {
     BlockState *blocks;
@@ -23,7 +24,9 @@ typedef struct Cooperative {
     /* The bytes of the arena that a block read first before anything was written there. */
     uint64_t lo, hi;
     Fault early;
-    Meeting meetings[MEETINGS]; /* by line; of lines that share a place, the first */
+    ToldWord *told; /* a hash table; NULL: nobody has told anything */
+    size_t n_told, cap_told;
+    int n_phased; /* words with an array of the blocks */
 } Cooperative;
 
 /* Makes x->cooperative for the blocks of the launch, none of which has memory yet. */
@@ -36,9 +39,10 @@ void cooperative_release(Exec *x);
 void cooperative_read_early(Exec *x, uint64_t lo, uint64_t hi);
 /* After a fault: lets the other blocks go on where one has read early. */
 void cooperative_go_on(Exec *x);
-/* A warp of the current block has arrived at a line. What waits there takes the path of the last phase. */
-void cooperative_arrive(Exec *x, uint64_t line, const WarpPath *path);
-const WarpPath *cooperative_ended(const Exec *x, uint64_t line);
+/* A warp of the current block tells others something by a word, or hears it. looked: the block has looked at
+ * that word last. */
+void cooperative_tell(Exec *x, uint64_t word, const WarpPath *path, int looked);
+void cooperative_hear(Warp *w, uint64_t word, int looked);
 /* All blocks have ended, or a fault came. */
 void cooperative_end(Exec *x);
 /* All blocks have had a turn. busy: one of them did more than wait. Reports a launch that waits for ever. */

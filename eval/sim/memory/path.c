@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/sim/machine/values.h"
 #include "eval/sim/memory/cooperative.h"
 
 enum {
@@ -28,6 +29,7 @@ struct BlockPaths {
         WarpPath path;
     } compared[WORDS]; /* the words that warps have changed by comparing and swapping */
     int tells;
+    uint64_t looked; /* 1 + the word that the block looked at last, of a cooperative launch */
 };
 
 static int slot_of(uint32_t at)
@@ -77,6 +79,43 @@ static Lines lines_of(const Access *a)
     return (Lines){lo / LINE_BYTES, n < LINES ? n : LINES, lo >= ARENA_BASE};
 }
 
+/* The word of a lane, as cooperative_* counts them. */
+static uint64_t word_of(const Access *a, uint32_t lane)
+{
+    return access_address(a, (int)lane) / WORD_BYTES;
+}
+
+static int is_among_blocks(const Warp *w, const Access *a)
+{
+    return w->x->cooperative && w->x->counted && a->base >= ARENA_BASE;
+}
+
+static int is_comparison(const Access *a)
+{
+    return a->mo->kind != MEM_LOAD && a->mo->atom == ATOM_CAS;
+}
+
+static void tell_blocks(Warp *w, const Access *a, const WarpPath *path)
+{
+    EACH_LANE(a->mask, i)
+    {
+        const uint64_t word = word_of(a, i);
+        cooperative_tell(w->x, word, path, w->x->paths->looked == word + 1);
+    }
+}
+
+static void hear_blocks(Warp *w, const Access *a)
+{
+    if (!w->x->paths) w->x->paths = memory_alloc(sizeof *w->x->paths);
+    EACH_LANE(a->mask, i)
+    {
+        const uint64_t word = word_of(a, i);
+        const int again = w->x->paths->looked == word + 1;
+        cooperative_hear(w, word, again);
+        w->x->paths->looked = word + 1;
+    }
+}
+
 void path_tell(Warp *w, const Access *a)
 {
     Exec *x = w->x;
@@ -85,8 +124,7 @@ void path_tell(Warp *w, const Access *a)
     const WarpPath path = path_of(w);
     const Lines l = lines_of(a);
     x->paths->tells = 1;
-    if (x->cooperative && l.is_global && a->mo->kind != MEM_STORE)
-        cooperative_arrive(x, l.first, &path);
+    if (is_among_blocks(w, a)) tell_blocks(w, a, &path);
     for (uint64_t i = 0; i < l.n; i++)
         path_raise(&x->paths->told[l.is_global][(l.first + i) % LINES], &path);
 }
@@ -98,23 +136,22 @@ void path_tell_compared(Warp *w, const Access *a)
     if (!x->paths) x->paths = memory_alloc(sizeof *x->paths);
     const WarpPath path = path_of(w);
     x->paths->tells = 1;
-    if (x->cooperative && a->base >= ARENA_BASE) cooperative_arrive(x, a->base / LINE_BYTES, &path);
+    if (is_among_blocks(w, a)) tell_blocks(w, a, &path);
     path_raise(compared_at(x, a), &path);
 }
 
 void path_hear_compared(Warp *w, const Access *a)
 {
+    if (is_among_blocks(w, a) && is_comparison(a)) hear_blocks(w, a);
     if (w->x->paths && w->x->paths->tells) path_await(w, compared_at(w->x, a));
 }
 
 void path_hear(Warp *w, const Access *a)
 {
+    if (is_among_blocks(w, a) && !is_comparison(a)) hear_blocks(w, a);
     const struct BlockPaths *paths = w->x->paths;
     if (!paths || !paths->tells) return;
     const Lines l = lines_of(a);
-    const WarpPath *met =
-        w->x->cooperative && l.is_global ? cooperative_ended(w->x, l.first) : NULL;
-    if (met) path_await(w, met);
     for (uint64_t i = 0; i < l.n; i++)
         path_await(w, &paths->told[l.is_global][(l.first + i) % LINES]);
 }

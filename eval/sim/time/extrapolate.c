@@ -21,7 +21,8 @@ static const size_t largest[] = {
     offsetof(SimCounts, global_atomic_hottest), offsetof(SimCounts, global_waits_max),
     offsetof(SimCounts, local_waits_max),       offsetof(SimCounts, chain_cycles_max),
     offsetof(SimCounts, warp_insts_max),        offsetof(SimCounts, block_barriers_max),
-    offsetof(SimCounts, heaviest_insts),        offsetof(SimCounts, delay_max)};
+    offsetof(SimCounts, heaviest_insts),        offsetof(SimCounts, delay_max),
+    offsetof(SimCounts, busy_path_max)};
 enum { LARGEST = sizeof largest / sizeof *largest };
 
 static uint64_t *field(SimCounts *c, size_t offset)

@@ -316,12 +316,16 @@ static void wait_for_heaviest(const Model *m, const SimCounts *c, int sms, doubl
     t->bound = "slowest block";
 }
 
-/* Blocks that wait for others take longer. */
-static void wait_for_blocks(const Profile *p, const SimCounts *c, LaunchTime *t)
+/* Blocks that wait for others take longer. block_cycles: of the slowest one alone, with its waits. */
+static void wait_for_blocks(const Model *m, const SimCounts *c, double block_cycles, LaunchTime *t)
 {
-    double path = (double)c->path_cycles / p->clock_hz;
-    if (path > t->seconds) t->bound = "waits between blocks";
-    t->seconds += path;
+    double path = (double)c->path_cycles / m->p->clock_hz,
+           rest = block_cycles - fmin(m->first_cycles, block_cycles),
+           busy = c->busy_path_max ? (block_cycles - rest + hypot((double)c->busy_path_max, rest)) /
+                                         m->p->clock_hz
+                                   : 0;
+    if (busy > t->seconds || path > t->seconds) t->bound = "waits between blocks";
+    t->seconds = larger(t->seconds, busy) + path;
 }
 
 int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Error *err)
@@ -364,7 +368,7 @@ int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Erro
                         (full - 1) * wave(&m, (Wave){resident, resident * sms, 0}, usual);
     find_bound(out);
     wait_for_heaviest(&m, c, p->sm_count, last, out);
-    wait_for_blocks(p, c, out);
+    wait_for_blocks(&m, c, last, out);
     return 0;
 }
 
