@@ -114,7 +114,8 @@ static int loop_around(Loop *l, const int *last_to, int at)
 
 static int returns(const PtxInst *in)
 {
-    return !in->bad && !strcmp(in->op, "atom") && in->n_operands && in->operands[0].kind != OPND_SINK;
+    return !in->bad && !strcmp(in->op, "atom") && in->n_operands &&
+           in->operands[0].kind != OPND_SINK;
 }
 
 void spins_find(const PtxFunction *p, uint8_t *merged)

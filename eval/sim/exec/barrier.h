@@ -6,8 +6,7 @@
 
 void barrier_passed(Exec *x);    /* orders all accesses before it and all after it */
 void barrier_check_all(Exec *x); /* completes the barriers that all live threads have reached */
-void barrier_count_schedulers(Exec *x); /* adds what they had since the last barrier of all */
-void barrier_deadlock(Exec *x);         /* nothing can run: fills the fault */
+void barrier_deadlock(Exec *x);  /* nothing can run: fills the fault */
 /* A warp runs without end, and is here now: does it wait at an mbarrier? Then reports that and returns 1. */
 int mbarrier_is_stuck(Warp *w, const Inst *in);
 /* The running split of a cluster's block exits. Returns 0, or -1 with a fault. */

@@ -14,6 +14,7 @@
 #include "eval/sim/memory/order.h"
 #include "eval/sim/memory/path.h"
 #include "eval/sim/memory/proxy.h"
+#include "eval/sim/memory/rounds.h"
 #include "eval/sim/memory/shadow.h"
 
 void barrier_passed(Exec *x)
@@ -28,27 +29,14 @@ void barrier_passed(Exec *x)
     if (++x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
 }
 
-void barrier_count_schedulers(Exec *x)
-{
-    Cta *c = &x->cta;
-    uint64_t each[SCHEDULERS][PIPE_COUNT] = {{0}}, most[PIPE_COUNT] = {0};
-    for (int i = 0; i < c->n_warps; i++)
-        for (int p = 0; p < PIPE_COUNT; p++) each[i % SCHEDULERS][p] += x->warps[i].pipes[p];
-    for (int i = 0; i < SCHEDULERS; i++)
-        for (int p = 0; p < PIPE_COUNT; p++)
-            if (each[i][p] - c->scheduled[i][p] > most[p])
-                most[p] = each[i][p] - c->scheduled[i][p];
-    for (int p = 0; p < PIPE_COUNT; p++) c->busiest[p] += most[p];
-    memcpy(c->scheduled, each, sizeof each);
-}
-
 static void complete(Exec *x, int index)
 {
     Cta *c = &x->cta;
     Barrier *b = &c->barriers[index];
     const WarpPath path = b->path;
-    if (b->arrived >= c->live_threads) barrier_count_schedulers(x);
+    rounds_meet(x, b->warps);
     b->path = (WarpPath){0};
+    b->warps = 0;
     b->result = b->count;
     b->parties = b->arrived;
     b->count = b->arrived = b->expected = 0;
@@ -112,6 +100,7 @@ static int arrive_at(Warp *w, const Inst *in, uint32_t m, int index)
     b->arrived += (uint32_t)__builtin_popcount(m);
     const WarpPath path = path_of(w);
     path_raise(&b->path, &path);
+    b->warps |= 1u << w->index;
     x->counts.warp_barriers++;
     x->counts.barrier_votes += in->k0 >= BAR_POPC;
     return 0;
@@ -158,6 +147,9 @@ enum { BARRIER_CYCLES = 200 };
 static void release_block(Exec *x, ClusterBlock *b)
 {
     Cluster *k = x->cluster;
+    uint32_t warps = 0;
+    for (int i = 0; i < x->cta.n_warps; i++) warps |= (uint32_t)(b->passed[i] != 0) << i;
+    rounds_meet(x, warps);
     barrier_passed(x);
     global_release(x);
     for (int i = 0; i < x->cta.n_warps; i++) {

@@ -19,6 +19,7 @@
 #include "eval/sim/memory/order.h"
 #include "eval/sim/memory/path.h"
 #include "eval/sim/memory/proxy.h"
+#include "eval/sim/memory/rounds.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -222,8 +223,7 @@ static void start_block(Exec *x, uint64_t linear)
     c->fenced_tag = c->tag;
     c->touched = c->stored = c->acquired = 0;
     c->passed = 0;
-    memset(c->busiest, 0, sizeof c->busiest);
-    memset(c->scheduled, 0, sizeof c->scheduled);
+    rounds_start_block(x);
     busy_start_block(x);
     path_start_block(x);
     traffic_start_block(x);
@@ -269,16 +269,6 @@ static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t comp
     return each < completed ? each : completed;
 }
 
-/* Adds what the warps took of each pipe, and what the schedulers with the most did. */
-static void count_schedulers(Exec *x)
-{
-    barrier_count_schedulers(x);
-    for (int p = 0; p < PIPE_COUNT; p++) {
-        for (int i = 0; i < SCHEDULERS; i++) x->counts.scheduled[p] += x->cta.scheduled[i][p];
-        x->counts.busiest[p] += SCHEDULERS * x->cta.busiest[p];
-    }
-}
-
 /* Adds the path of the block, which is as long as the longest of its warps' in each part. */
 static void count_path(SimCounts *n, const WarpPath *path, uint64_t far, uint64_t warps)
 {
@@ -315,7 +305,7 @@ static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
         sum += w->insts;
         raise_to(&insts, w->insts);
     }
-    count_schedulers(x);
+    rounds_end_block(x);
     count_path(n, &longest, far, (uint64_t)x->cta.n_warps);
     uint64_t barriers = barriers_of_warp(x, arrivals, completed, insts);
     n->block_barriers += barriers;

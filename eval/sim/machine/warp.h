@@ -98,6 +98,8 @@ struct Warp {
     /* Counters of the block. Of the global waits, dram_waits wait for DRAM and l2_waits for L2. */
     uint64_t insts, global_waits, dram_waits, l2_waits, local_waits, chain;
     uint64_t pipes[PIPE_COUNT];
+    /* The same when the warp met others last, and what its scheduler had left idle by then. */
+    uint64_t pipes_met[PIPE_COUNT], idle_before[PIPE_COUNT];
     uint64_t known_at,
         known;      /* what the warp found last in a word that others change, and its address */
     WarpPath ahead; /* by how much the path up to here is longer, by waits for other warps */

@@ -164,9 +164,11 @@ static void note_told(struct BlockWaits *t, const Exec *x, const MemOp *mo)
 static void wait_for(Warp *w, const MemOp *mo, uint64_t word)
 {
     struct BlockWaits *t = waits_of(w->x);
-    int64_t at = written_at(w, word), delay = at + WAITS_HOP - time_of(w);
-    if (at >= 0 && slot_of(t, word)->tag) note_told(t, w->x, mo);
-    if (at >= 0 && delay > t->delay[w->index]) t->delay[w->index] = delay;
+    int64_t at = written_at(w, word);
+    if (at < 0) return;
+    int64_t delay = at + WAITS_HOP - time_of(w);
+    if (slot_of(t, word)->tag) note_told(t, w->x, mo);
+    if (delay > t->delay[w->index]) t->delay[w->index] = delay;
 }
 
 /* The block writes the word, or adds to what others have. */

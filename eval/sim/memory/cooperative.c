@@ -95,7 +95,7 @@ void cooperative_tell(Exec *x, uint64_t word, const WarpPath *path, int looked)
     t->ended = t->arriving;
     t->arriving = (WarpPath){0};
     t->count = 0;
-    for (uint64_t b = 0; b < c->n; b++) t->of[b] &= (uint8_t)~(HAS_TOLD | HAS_LOOKED);
+    for (uint64_t b = 0; b < c->n; b++) t->of[b] &= (uint8_t) ~(HAS_TOLD | HAS_LOOKED);
 }
 
 /* What waits for the end of a phase does not wait for others that have gone on and told something since. It

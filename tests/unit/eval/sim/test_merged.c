@@ -119,7 +119,8 @@ static const Case loops[] = {
     {"until another one has added",
      "L1: atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L1;", 1},
     {"until a sum of floats is not zero",
-     "L1: atom.global.add.f32 %r3, [%rd0], 0f00000000; and.b32 %r4, %r3, 7; setp.eq.u32 %p1, %r4, 0; "
+     "L1: atom.global.add.f32 %r3, [%rd0], 0f00000000; and.b32 %r4, %r3, 7; setp.eq.u32 %p1, %r4, "
+     "0; "
      "@!%p1 bra L2; st.global.u32 [%rd0+8], %r1; bra L1; L2: mov.u32 %at, %r3;",
      1},
     {"and works on what it draws",
@@ -127,17 +128,20 @@ static const Case loops[] = {
      "%rd3, %r3, 4; add.u64 %rd3, %rd3, %rd0; ld.global.u32 %r4, [%rd3]; bra L1; L2:",
      0},
     {"and passes on what it draws",
-     "L1: atom.global.add.u32 %r3, [%rd0], 1; bar.sync 0; setp.lt.u32 %p1, %r3, %n; @%p1 bra L1;", 0},
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; bar.sync 0; setp.lt.u32 %p1, %r3, %n; @%p1 bra L1;",
+     0},
     {"and swaps what it has found",
      "mov.u32 %r4, 0; L1: add.u32 %r5, %r4, 1; mov.u32 %r6, %r4; atom.global.cas.b32 %r4, [%rd0], "
      "%r4, %r5; setp.ne.u32 %p1, %r4, %r6; @%p1 bra L1;",
      0},
     {"at other addresses",
-     "L1: add.u64 %rd0, %rd0, 4; atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra "
+     "L1: add.u64 %rd0, %rd0, 4; atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 "
+     "bra "
      "L1;",
      0},
     {"as often as another value says",
-     "L1: atom.global.add.u32 %r3, [%rd0], 1; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 9; @%p1 bra "
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 9; @%p1 "
+     "bra "
      "L1;",
      0},
     {"once", "atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L9;", 0},
