@@ -44,7 +44,8 @@ void rounds_meet(Exec *x, uint32_t warps)
 static uint64_t left_of(Exec *x, int warp, int pipe)
 {
     const Warp *w = &x->warps[warp];
-    uint64_t *idle = &x->cta.rounds.idle[warp % SCHEDULERS][pipe], left = w->pipes[pipe] - w->pipes_met[pipe],
+    uint64_t *idle = &x->cta.rounds.idle[warp % SCHEDULERS][pipe],
+             left = w->pipes[pipe] - w->pipes_met[pipe],
              since = *idle > w->idle_before[pipe] ? *idle - w->idle_before[pipe] : 0,
              filled = left < since ? left : since;
     *idle -= filled;

@@ -2,7 +2,7 @@
 #include "tests/unit/eval/sim/sim_support.h"
 
 #include "base/memory.h"
-#include "eval/sim/exec/barrier.h"
+#include "eval/sim/memory/rounds.h"
 
 /* Kernels of tests/fixtures/sim/counts.ptx. */
 #define PART(part) sim_text("sim/counts.ptx", "with_p0", part)
@@ -379,9 +379,35 @@ static void test_long_warps(void **state)
     x->cta.n_warps = 1;
     for (int i = 0; i < 3; i++) {
         warp.pipes[PIPE_FP32] += 1u << 31;
-        barrier_count_schedulers(x);
+        rounds_meet(x, 1);
     }
-    assert_int_equal(x->cta.busiest[PIPE_FP32], 3ull << 31);
+    rounds_end_block(x);
+    assert_int_equal(x->counts.busiest[PIPE_FP32], SCHEDULERS * (3ull << 31));
+    free(x);
+}
+
+/* Two warps that meet take turns, each on its scheduler; a third one works beside them. */
+static void test_rounds(void **state)
+{
+    (void)state;
+    enum { TURN = 100, BESIDE = 150, MORE = 30 };
+    Warp warps[3] = {{0}};
+    Exec *x = memory_alloc(sizeof *x);
+    x->warps = warps;
+    x->cta.n_warps = 3;
+    for (int i = 0; i < 4; i++) {
+        warps[i % 2].pipes[PIPE_FP32] += TURN;
+        rounds_meet(x, 3);
+    }
+    warps[2].pipes[PIPE_FP32] = BESIDE;
+    rounds_end_block(x);
+    assert_int_equal(x->counts.busiest[PIPE_FP32], SCHEDULERS * 4 * TURN);
+    rounds_start_block(x);
+    x->counts = (SimCounts){0};
+    rounds_meet(x, 4); /* what it does from here on cannot fill what is idle before */
+    warps[2].pipes[PIPE_FP32] += MORE;
+    rounds_end_block(x);
+    assert_int_equal(x->counts.busiest[PIPE_FP32], SCHEDULERS * (BESIDE + MORE));
     free(x);
 }
 
@@ -548,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_fused),
         cmocka_unit_test(test_schedulers),
         cmocka_unit_test(test_long_warps),
+        cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_part_sectors),
         cmocka_unit_test(test_long_block),
         cmocka_unit_test(test_repeats),
