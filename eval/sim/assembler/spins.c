@@ -2,8 +2,8 @@
  *
  * Such an atomic is in a loop of which its result decides the end, at one address. A loop that draws numbers
  * from a queue has these, too, but works on what it has drawn: the address of another access follows from the
- * result, or what it stores, or a barrier of the block passes it on. So does a sum that is made of comparisons:
- * what it stores follows from what it has found. */
+ * result, or what it stores, or a barrier of the block passes it on. So does a sum that is made of
+ * comparisons: what it stores follows from what it has found. */
 #include <stdlib.h>
 #include <string.h>
 

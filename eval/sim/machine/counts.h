@@ -157,8 +157,8 @@ typedef struct {
     /* By how much the block that waits the longest for others lags behind; and the cycles that the launch
      * takes longer since its blocks wait for one another (memory/block_waits.h). */
     uint64_t delay_max, path_cycles;
-    /* Of a cooperative launch: the cycles for which blocks that wait for one another keep their SMs busy, along
-     * the path where these are the most. */
+    /* Of a cooperative launch: the cycles for which blocks that wait for one another keep their SMs busy,
+     * along the path where these are the most. */
     uint64_t busy_path_max;
     /* The spread of the blocks: the warp-instructions of the heaviest block, and the number of
      * blocks with at least heavy_insts, which is 15/16 of that or more. */

@@ -31,8 +31,8 @@ typedef struct Join {
     uint64_t opened;            /* the warp's instructions then */
 } Join;
 
-/* What a path consists of (memory/path.h). Of the global waits, some are for DRAM and some for L2. BUSY: cycles
- * for which the blocks of a cooperative launch have kept their SMs busy, one after another. */
+/* What a path consists of (memory/path.h). Of the global waits, some are for DRAM and some for L2. BUSY:
+ * cycles for which the blocks of a cooperative launch have kept their SMs busy, one after another. */
 enum { PATH_INSTS, PATH_CHAIN, PATH_GLOBAL, PATH_DRAM, PATH_L2, PATH_LOCAL, PATH_BUSY, PATH_PARTS };
 typedef struct {
     uint64_t part[PATH_PARTS];

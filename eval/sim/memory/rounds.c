@@ -1,3 +1,4 @@
+/* All sums are by pipe, in its units: cycles are the time model's. */
 #include "eval/sim/memory/rounds.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The rounds of a block: what its warps do between the places where they meet. In a round the schedulers work
- * side by side, and it takes as long as the one with the most work; rounds follow one another. So warps of one
- * scheduler that compute in turn with those of another one take the sum of their turns.
+ * side by side, and it takes as long as the one with the most work; rounds follow one another. So warps of
+ * one scheduler that compute in turn with those of another one take the sum of their turns.
  *
  * Warps meet at barriers of all threads and of some, at the ends of phases of mbarriers, and where one hears
  * what others have told it through memory. A round lasts until a warp of it meets others again. Warps that

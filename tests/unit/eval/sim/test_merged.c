@@ -1,5 +1,5 @@
-/* Which atomics count as merged: those whose address is the same in all lanes, whatever way these took. And by
- * which ones a warp may wait. */
+/* Which atomics count as merged: those whose address is the same in all lanes, whatever way these took. And
+ * by which ones a warp may wait. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
