@@ -244,7 +244,8 @@ void fold_put_loop(Writer *w, int step, const char *to, const char *indent)
 /* ---- scans ---- */
 
 /* The threads of a row take neighbouring vectors of a tile; each scans its own, then threads pass sums on,
- * and the whole tile's sum is carried to the next one. */
+ * and the whole tile's sum is carried to the next one. A scan of what another scan gives follows it within
+ * the same tile. */
 
 static const char *join_of(const Writer *w, int step)
 {
@@ -256,13 +257,39 @@ static const char *start_of(const Writer *w, int step)
     return node_of(w, step)->fold == FOLD_PROD ? "1" : "0";
 }
 
-/* Sets set[i] for each step that the scans, or the results behind them, need, and are not there yet. */
-static void find_steps(const Writer *w, int behind, unsigned char *set)
+/* Are this step's results those of the scan that comes as number `turn` in its chain? */
+static int is_turn(const Writer *w, int step, int turn)
+{
+    return writer_is_scan(w, step) && w->k->step[step].scanned == turn;
+}
+
+static int last_turn(const Writer *w)
+{
+    int turn = 0;
+    for (int i = 0; i < w->k->n; i++)
+        if (writer_is_scan(w, i) && w->k->step[i].scanned > turn) turn = w->k->step[i].scanned;
+    return turn;
+}
+
+/* Sets set[i] for each step that the scans of a turn need, or for turn 0 the results behind all scans. */
+static void find_steps(const Writer *w, int turn, unsigned char *set)
 {
     memset(set, 0, KERNEL_STEPS);
-    for (int i = 0; i < w->k->n && !behind; i++)
-        if (writer_is_scan(w, i)) writer_close(w, w->k->step[i].arg[0], set);
-    for (int r = 0; r < w->k->n_roots && behind; r++) writer_close(w, w->k->root[r].step, set);
+    for (int i = 0; i < w->k->n && turn; i++)
+        if (is_turn(w, i, turn)) writer_close(w, w->k->step[i].arg[0], set);
+    for (int r = 0; r < w->k->n_roots && !turn; r++) writer_close(w, w->k->root[r].step, set);
+}
+
+/* 1: the scans or the results behind them read a step in vectors. */
+static int is_read(const Writer *w, int step)
+{
+    unsigned char set[KERNEL_STEPS];
+    int read = 0;
+    for (int turn = last_turn(w); turn >= 0 && !read && writer_is_packed(w, step); turn--) {
+        find_steps(w, turn, set);
+        read = set[step];
+    }
+    return read;
 }
 
 /* Begins a loop over a vector's elements in the order of the scan. v: their order in memory. */
@@ -311,13 +338,10 @@ static void put_packs(Writer *w, const unsigned char *set, const char *indent)
 /* Loads of the tiles of a round. `at` is where a thread's vector begins in memory. */
 static void put_loads(Writer *w, const char *cols)
 {
-    unsigned char set[KERNEL_STEPS], behind[KERNEL_STEPS];
     const char *type = w->wide ? "long long" : "int", *name = w->k->axes.name[w->k->scan];
     char to[16];
-    find_steps(w, 0, set);
-    find_steps(w, 1, behind);
     for (int i = 0; i < w->k->n; i++)
-        if ((set[i] || behind[i]) && writer_is_packed(w, i)) {
+        if (is_read(w, i)) {
             writer_help(w, HELP_PACK);
             buffer_printf(&w->body, "        Pack<%s, V> q%d[%d];\n", writer_ctype(w, i), i,
                           w->items);
@@ -331,20 +355,20 @@ static void put_loads(Writer *w, const char *cols)
     buffer_printf(&w->body, "                const %s %s = from_%s;\n                (void)%s;\n",
                   type, name, name, name);
     for (int i = 0; i < w->k->n; i++)
-        if ((set[i] || behind[i]) && writer_is_packed(w, i)) {
+        if (is_read(w, i)) {
             snprintf(to, sizeof to, "q%d[u]", i);
             writer_fetch(w, i, to, "                ");
         }
     buffer_puts(&w->body, "            }\n        }\n");
 }
 
-/* The scans of a thread's own elements, and then of the sums of threads before it. */
-static void put_scans(Writer *w, const char *cols)
+/* Of the scans of a turn: each thread's own elements, and then the sums of the threads before it. */
+static void put_turn(Writer *w, int turn, const char *cols)
 {
     unsigned char set[KERNEL_STEPS];
-    find_steps(w, 0, set);
+    find_steps(w, turn, set);
     for (int i = 0; i < w->k->n; i++)
-        if (writer_is_scan(w, i))
+        if (is_turn(w, i, turn))
             buffer_printf(
                 &w->body,
                 "            %s z%d[V];\n#pragma unroll\n            for (int v = 0; v < V; v++) "
@@ -356,16 +380,15 @@ static void put_scans(Writer *w, const char *cols)
     put_vector_head(w, "                ");
     put_steps(w, set, "                    ");
     for (int i = 0; i < w->k->n; i++) {
-        if (!writer_is_scan(w, i)) continue;
+        if (!is_turn(w, i, turn)) continue;
         buffer_printf(&w->body, "                    z%d[o] = ", i);
         writer_value(w, w->k->step[i].arg[0], writer_type(w, i));
         buffer_printf(&w->body, ";\n                    if (o) z%d[o] = z%d[o - 1] %c z%d[o];\n", i,
                       i, join_of(w, i)[2], i);
     }
     buffer_puts(&w->body, "                }\n            }\n");
-    writer_help(w, HELP_SCAN);
     for (int i = 0; i < w->k->n; i++) {
-        if (!writer_is_scan(w, i)) continue;
+        if (!is_turn(w, i, turn)) continue;
         const char *type = writer_type(w, i);
         buffer_printf(
             &w->body,
@@ -380,7 +403,7 @@ static void put_scans(Writer *w, const char *cols)
 static void put_stores(Writer *w, const char *cols)
 {
     unsigned char set[KERNEL_STEPS];
-    find_steps(w, 1, set);
+    find_steps(w, 0, set);
     const char *name = w->k->axes.name[w->k->scan];
     buffer_printf(&w->body, "            if (c < %s && inside) {\n", cols);
     put_begin(w, cols, "                ");
@@ -415,7 +438,8 @@ void scan_put(Writer *w)
                   "#pragma unroll\n        for (int u = 0; u < %d; u++) {\n"
                   "            const %s c = first + (u * %d + lane) * V;\n",
                   w->items, type, w->lanes);
-    put_scans(w, cols);
+    writer_help(w, HELP_SCAN);
+    for (int turn = 1; turn <= last_turn(w); turn++) put_turn(w, turn, cols);
     put_stores(w, cols);
     buffer_puts(&w->body, "        }\n    }\n");
 }

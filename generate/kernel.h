@@ -22,7 +22,7 @@ enum {
 typedef struct {
     int node, arg[3], level;
     int place;   /* it is a coordinate, of which axes of indices may be made */
-    int scanned; /* it needs a scan */
+    int scanned; /* how many scans, one behind the other, it needs, itself among them */
     int inside;  /* the condition, by number, under which its elements are there; 0: always */
     int looped; /* a fold of few terms, over axes of its own, that each element adds up by itself */
     Index at;

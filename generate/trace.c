@@ -261,7 +261,7 @@ static int trace_point(Kernel *k, int node, const Index *at, Error *err)
         const Step *a = &k->step[s.arg[i]];
         s.axes |= a->axes;
         if (a->level > s.level) s.level = a->level;
-        s.scanned |= a->scanned;
+        if (a->scanned > s.scanned) s.scanned = a->scanned;
     }
     return add_step(k, &s, err);
 }
@@ -825,11 +825,10 @@ static int trace_scan(Kernel *k, int node, const Index *at, Error *err)
     k->rows = rows;
     int body = trace(k, x.arg[0], at, err);
     if (body < 0) return -1;
-    if (k->step[body].scanned) return want(k, without_views(k->nodes, x.arg[0]));
     Step s = step_of(k, node, at);
     s.arg[0] = body;
     s.level = k->step[body].level;
-    s.scanned = 1;
+    s.scanned = k->step[body].scanned + 1;
     return add_step(k, &s, err);
 }
 

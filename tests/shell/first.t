@@ -15,6 +15,9 @@ for t in gate_norm_silu_bf16 clamp_colsum scale_bias_flip hswish_gate_f16 mm_tan
 done
 export QUERN_TASKS=$root/tests/fixtures/layout
 is_right small_l1 # tasks/composed/leaky_l1 with an eighth of its rows
+is_right scan_chain
+[ "$(grep -c '^//@ launch' scan_chain.cu)" = 1 ]
+ok $? "three running sums, one behind the other, are one kernel"
 "$BUILD/bin/quern-kernel" --task conv_chain >chain.cu &&
   "$BUILD/bin/quern-eval" --task conv_chain --device sim:h100 chain.cu >out 2>&1
 ok $? "conv_chain: $(sed -n 's/^ *score *//p' out)"
