@@ -198,18 +198,29 @@ static int keep_inputs(const Machine *d, Case *c, Error *err)
     return 0;
 }
 
+int device_reference_plan(const Task *t, const Workload *w, ReferencePlan *out, Error *err)
+{
+    *out = (ReferencePlan){0};
+    if (all_wide(t, w, err)) return 1;
+    out->plan = narrow(t, &out->task, err);
+    return out->plan ? 0 : -1;
+}
+
+void device_reference_release(ReferencePlan *p)
+{
+    free(p->plan);
+    free(p->task.inputs);
+    free(p->task.outputs);
+}
+
 int device_reference(const Machine *d, Case *c, Error *err)
 {
-    Task other;
-    if (all_wide(c->task, case_part(c), err)) return 1;
-    char *plan = narrow(c->task, &other, err);
-    Case own = {.task = &other, .workload = case_part(c), .scale = c->scale};
-    int rc = !plan || keep_inputs(d, c, err) || fill(&own, c, err)
-                 ? -1
-                 : run(d, &other, plan, &own, c, err);
-    free(plan);
-    free(other.inputs);
-    free(other.outputs);
+    ReferencePlan p;
+    Case own = {.task = &p.task, .workload = case_part(c), .scale = c->scale};
+    int rc = device_reference_plan(c->task, case_part(c), &p, err);
+    if (!rc && (keep_inputs(d, c, err) || fill(&own, c, err))) rc = -1;
+    if (!rc) rc = run(d, &p.task, p.plan, &own, c, err);
+    device_reference_release(&p);
     return rc;
 }
 

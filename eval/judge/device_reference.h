@@ -10,6 +10,16 @@
 /* Whether the host would take long for a workload of the task. */
 int device_reference_needed(const Task *t, const Workload *w);
 
+/* The op lines that compute it, and the task that they are of. */
+typedef struct {
+    Task task; /* its tensors are its own */
+    char *plan;
+} ReferencePlan;
+
+/* Returns 1 when a device cannot compute this graph, or -1. Release in every case. */
+int device_reference_plan(const Task *t, const Workload *w, ReferencePlan *out, Error *err);
+void device_reference_release(ReferencePlan *p);
+
 /* A CasesReference of a Machine: 0 when it was wanted and is computed. */
 int device_reference_case(void *of, Case *c);
 

@@ -252,6 +252,7 @@ static int open_precompile(Worker *w, Error *err)
                              .consumer = &w->consumer,
                              .arch = w->runner.arch,
                              .uuid = w->runner.uuid,
+                             .measures = !w->runner.predicted,
                              .compilers = n};
     return precompile_open(&opt, &w->precompile, err);
 }

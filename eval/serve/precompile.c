@@ -2,18 +2,22 @@
  * the take to the hand-over. After a failed compilation the runner compiles the job. */
 #include "eval/serve/precompile.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "base/stop.h"
 #include "eval/candidate/candidate.h"
 #include "eval/compile/compile_client.h"
 #include "eval/compile/wire.h"
+#include "eval/judge/compile_ahead.h"
 #include "eval/serve/job.h"
 
 enum {
@@ -23,7 +27,8 @@ enum {
     MOST_CLASSES = 64,
     COMPILER_S = 200, /* longer than the compiler's own limits allow */
     FRAME_S = 10,
-    RESTARTS = 50 /* of processes in all; then the runner compiles everything */
+    RESTARTS = 50, /* of processes in all; then the runner compiles everything */
+    TASKS_BEGUN = 1 << 16
 };
 static const double take_interval_s = 0.2; /* while the queue is empty */
 
@@ -44,8 +49,16 @@ typedef struct {
     double deadline;
 } Helper;
 
+/* What compiling processes have in common. begun: by the hash of a task's name, whether one of them has
+ * compiled what its first verdict needs; NULL: none does. */
+typedef struct {
+    const char *arch;
+    atomic_uchar *begun;
+} HelperContext;
+
 struct Precompile {
     PrecompileOptions opt;
+    HelperContext context;
     int n_slots, restarts;
     unsigned long taken;
     double next_take;
@@ -84,19 +97,37 @@ static void compile_job(Compiler *c, const char *arch, const Buffer *body, Buffe
     candidate_release(&candidate);
 }
 
+static const char *cache_dir(void)
+{
+    const char *dir = getenv("QUERN_CACHE");
+    return dir && *dir ? dir : NULL;
+}
+
+/* Other jobs of the task follow, often for the same evaluator. */
+static void compile_task(Compiler *c, const HelperContext *x, const Buffer *body)
+{
+    Job job;
+    TaskSet set = {0};
+    if (!x->begun || job_decode(body->data, body->len, &job, NULL)) return;
+    uint64_t at = random_hash(job.task, strlen(job.task)) % TASKS_BEGUN;
+    if (atomic_exchange(&x->begun[at], 1)) return;
+    if (taskset_load(NULL, job.task, &set, NULL)) return;
+    for (int i = 0; i < set.n; i++) compile_ahead(c, x->arch, set.tasks[i]);
+    taskset_release(&set);
+}
+
 static void helper_child(const void *ctx)
 {
-    const char *arch = ctx;
+    const HelperContext *x = ctx;
     Compiler *c;
     Buffer body, frame;
-    const char *cache = getenv("QUERN_CACHE");
     buffer_init(&body, QUEUE_MAX_BODY);
     buffer_init(&frame, RUNNER_MAX_JOB);
-    if (compiler_open(&(CompilerOptions){.cache_dir = cache && *cache ? cache : NULL}, &c, NULL))
-        _exit(1);
+    if (compiler_open(&(CompilerOptions){.cache_dir = cache_dir()}, &c, NULL)) _exit(1);
     while (wire_read_frame(FORKED_FD, QUEUE_MAX_BODY, 0, &body, NULL) == 1) {
-        compile_job(c, arch, &body, &frame);
+        compile_job(c, x->arch, &body, &frame);
         if (wire_write_frame(FORKED_FD, frame.data, frame.len, NULL)) _exit(1);
+        compile_task(c, x, &body);
     }
     compiler_close(c);
     _exit(0);
@@ -272,7 +303,7 @@ static void assign(Precompile *p)
         if (!s) return;
         if (h->slot >= 0) continue;
         if (p->restarts > RESTARTS ||
-            (!h->child.pid && runner_fork(&h->child, helper_child, p->opt.arch, &err))) {
+            (!h->child.pid && runner_fork(&h->child, helper_child, &p->context, &err))) {
             slot_ready(s);
             continue;
         }
@@ -311,6 +342,14 @@ int precompile_poll_fds(const Precompile *p, struct pollfd *fds, double *due)
 
 /* ---- the interface ---- */
 
+/* Of all processes that are forked. NULL: there is no memory, and they do without. */
+static atomic_uchar *begun_new(void)
+{
+    void *at = mmap(NULL, TASKS_BEGUN * sizeof(atomic_uchar), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
 int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err)
 {
     if (opt->compilers < 1 || opt->compilers > PRECOMPILE_MAX_COMPILERS)
@@ -318,6 +357,8 @@ int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err)
                          opt->compilers, PRECOMPILE_MAX_COMPILERS);
     Precompile *p = memory_alloc(sizeof *p);
     p->opt = *opt;
+    p->context.arch = opt->arch;
+    if (opt->measures && cache_dir()) p->context.begun = begun_new();
     p->n_slots = MORE * (opt->compilers + SPARE_JOBS);
     for (int i = 0; i < opt->compilers; i++)
         p->helpers[i] = (Helper){.child = {.fd = -1}, .slot = -1};
@@ -326,7 +367,7 @@ int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err)
                  i);
     }
     for (int i = 0; i < opt->compilers; i++)
-        if (runner_fork(&p->helpers[i].child, helper_child, opt->arch, err)) {
+        if (runner_fork(&p->helpers[i].child, helper_child, &p->context, err)) {
             precompile_close(p);
             return -1;
         }
@@ -346,6 +387,7 @@ void precompile_close(Precompile *p)
         slot_free(s);
     }
     for (int i = 0; i < p->opt.compilers; i++) helper_stop(&p->helpers[i]);
+    if (p->context.begun) munmap(p->context.begun, TASKS_BEGUN * sizeof *p->context.begun);
     free(p);
 }
 

@@ -24,6 +24,7 @@ typedef struct {
     const QueueConsumer *consumer; /* borrowed until precompile_close */
     const char *arch;
     const char *uuid; /* of the device: see job_take */
+    int measures; /* the device has a clock: what a task's first verdict needs is compiled, too */
     int compilers; /* processes, at least 1; two more jobs are held, or three times as many of a deep queue */
 } PrecompileOptions;
 

@@ -10,8 +10,10 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "eval/judge/compile_ahead.h"
 #include "eval/judge/contents/cases.h"
 #include "eval/judge/device_reference.h"
+#include "eval/judge/loaded_ops.h"
 #include "eval/sim/sim.h"
 #include "tests/unit/eval/compile/compile_support.h"
 #include "tests/unit/eval/judge/kept_contents.h"
@@ -183,12 +185,54 @@ static void rounding_is_the_hosts(void **state)
     taskset_release(&set);
 }
 
+static int no_memory(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err)
+{
+    (void)d, (void)out;
+    return error_set(err, ERROR_LIMIT, "no %zu bytes for %s", bytes, label);
+}
+
+/* The baseline's kernels and those of the reference at the timed sizes are asked for once. */
+static void compiled_ahead(void **state)
+{
+    (void)state;
+    TaskSet set = {0};
+    Error err;
+    Fault f;
+    Loaded l;
+    Candidate lines;
+    DeviceOps ops = sim_device_ops;
+    ops.alloc = no_memory;
+    Machine d = {.ops = &ops, .compiler = compiler};
+    write_task("float32", "\"v = aten.exp.default(x)\", ");
+    if (taskset_load("tasks", NULL, &set, &err)) fail_msg("%s", err.text);
+    Task *t = set.tasks[0];
+    const Workload *w = &t->workloads[1];
+    if (sim_device_ops.open("h100", &d.device, &err)) fail_msg("%s", err.text);
+    long before = compiled_so_far();
+    compile_ahead(compiler, ops.info(d.device)->arch, t);
+    long after = compiled_so_far();
+    assert_true(after > before);
+    Case c = {.task = t, .workload = w, .scale = 1};
+    assert_int_equal(device_reference(&d, &c, &err), -1);
+    assert_non_null(strstr(err.text, "no "));
+    loaded_init(&l, &d, t, 1);
+    assert_int_equal(
+        candidate_parse_trusted(task_baseline(t), strlen(task_baseline(t)), &lines, &f), 0);
+    assert_int_equal(loaded_compile(&l, &lines, &f), 0);
+    assert_int_equal(loaded_ops_compile(&l, &w, 1, &f), 0);
+    assert_int_equal(compiled_so_far(), after);
+    loaded_close(&l);
+    candidate_release(&lines);
+    sim_device_ops.close(d.device);
+    taskset_release(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floats_and_halves), cmocka_unit_test(results_stay_on_the_device),
-        cmocka_unit_test(no_room_on_the_device), cmocka_unit_test(rounding_is_the_hosts),
-        cmocka_unit_test(named_types_are_doubles)};
+        cmocka_unit_test(floats_and_halves),       cmocka_unit_test(results_stay_on_the_device),
+        cmocka_unit_test(no_room_on_the_device),   cmocka_unit_test(rounding_is_the_hosts),
+        cmocka_unit_test(named_types_are_doubles), cmocka_unit_test(compiled_ahead)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("device_reference", tests, open_counted_compiler,
                                        close_compiler);
