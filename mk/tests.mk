@@ -31,7 +31,7 @@ $(foreach m,$(MODULES),$(foreach f,$(call fuzz_of,$(m)), \
 test-programs: $(UNIT_PROGRAMS) $(FUZZERS) ; @:
 
 # ---- running: prove runs each test in a process and a folder of its own, under its own time limit ----
-# tests/order puts the longest first. Five at a time keep two cores busy, since some tests mostly wait. What
+# tests/order puts the longest first. Seven at a time keep two cores busy, since some tests mostly wait. What
 # one test has compiled is there for the others, and for the next `make test` (tests/compiled).
 TEST_SETTINGS = build="$$(realpath '$(BUILD)')"; export QUERN_BUILD="$$build" QUERN_CC='$(CC)' \
   QUERN_TEST_CACHE="$$(tests/compiled "$$build")"
@@ -39,7 +39,7 @@ TEST_SETTINGS = build="$$(realpath '$(BUILD)')"; export QUERN_BUILD="$$build" QU
 test:
 	+@$(MAKE) --no-print-directory $(ALL_CORES) build test-programs
 	@$(TEST_SETTINGS); rm -f "$$build"/trash/*/tap; \
-	  prove --timer -j5 --exec tests/run $$(tests/order $(SHELL_TESTS) $(UNIT_TESTS)) || \
+	  prove --timer -j7 --exec tests/run $$(tests/order $(SHELL_TESTS) $(UNIT_TESTS)) || \
 	  { tests/failed >&2; rm -rf "$$QUERN_TEST_CACHE"; exit 1; }
 
 # The times of the last runs become those that a fresh clone begins with.
