@@ -341,12 +341,7 @@ int main(int argc, char **argv)
 {
     int64_t records = 3;
     const Flag flags[] = {
-        {.name = "records",
-         .kind = FLAG_INT,
-         .target = &records,
-         .help = "how many records to show",
-         .min = 0,
-         .max = 1e12},
+        {"records", FLAG_INT, &records, "how many records to show", 0, 1e12},
         {0},
     };
     const FlagSpec spec = {

@@ -140,15 +140,10 @@ int main(int argc, char **argv)
     process_again_with("OMP_WAIT_POLICY", "passive", argv); /* threads sleep without work */
     memory_keep();
     const char *root = NULL, *output = NULL;
-    Flag flags[] = {{.name = "output",
-                     .kind = FLAG_TEXT,
-                     .target = &output,
-                     .help = "of example: the folder that is written"},
-                    {.name = "task-root",
-                     .kind = FLAG_TEXT,
-                     .target = &root,
-                     .help = "folder of the tasks; else $QUERN_TASKS, else Quern's own"},
-                    {0}};
+    Flag flags[] = {
+        {"output", FLAG_TEXT, &output, "of example: the folder that is written"},
+        {"task-root", FLAG_TEXT, &root, "folder of the tasks; else $QUERN_TASKS, else Quern's own"},
+        {0}};
     FlagSpec spec = {.program = "quern-task",
                      .synopsis =
                          "list [NAME...] | show NAME | gate [NAME...] | example NAME -o DIR "

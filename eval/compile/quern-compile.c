@@ -106,12 +106,9 @@ int main(int argc, char **argv)
     int serve = 0;
     const char *arch = "sm_90", *words[2];
     Flag flags[] = {
-        {.name = "arch", .kind = FLAG_TEXT, .target = &arch, .help = "what to compile for"},
-        {.name = "serve",
-         .kind = FLAG_BOOL,
-         .target = &serve,
-         .help = "answer requests on stdin: for Quern's own programs"},
-        {.name = NULL}};
+        {"arch", FLAG_TEXT, &arch, "what to compile for"},
+        {"serve", FLAG_BOOL, &serve, "answer requests on stdin: for Quern's own programs"},
+        {0}};
     FlagSpec spec = {.program = "quern-compile",
                      .synopsis = "[--arch sm_90] FILE.cu",
                      .about = "Compile one candidate as the evaluator does, and print its PTX. The "

@@ -20,16 +20,11 @@ static struct {
 } args = {.device = "sim:h100", .seed = 1};
 
 static const Flag flags[] = {
-    {.name = "against",
-     .kind = FLAG_TEXT,
-     .target = &args.against,
-     .help = "another kernel of the task to compare with, instead of the baseline"},
-    {.name = "counters",
-     .kind = FLAG_BOOL,
-     .target = &args.counters,
-     .help = "print every counter of the kernel too"},
+    {"against", FLAG_TEXT, &args.against,
+     "another kernel of the task to compare with, instead of the baseline"},
+    {"counters", FLAG_BOOL, &args.counters, "print every counter of the kernel too"},
     EVALUATOR_FLAGS(args.device, args.seed, args.tasks_root, args.cache),
-    {.name = NULL}};
+    {0}};
 
 static const FlagSpec spec = {
     .program = "quern-why",

@@ -26,49 +26,26 @@ static struct {
 } args = {.device = "sim:h100", .mode = "cold", .seed = 1};
 
 static const Flag flags[] = {
-    {.name = "task",
-     .kind = FLAG_TEXT,
-     .target = &args.task,
-     .help = "the task that the candidate is for, as gelu or composed/clamp_triu (required)"},
+    {"task", FLAG_TEXT, &args.task,
+     "the task that the candidate is for, as gelu or composed/clamp_triu (required)"},
     EVALUATOR_FLAGS(args.device, args.seed, args.tasks_root, args.cache),
-    {.name = "mode",
-     .kind = FLAG_TEXT,
-     .target = &args.mode,
-     .choices = "cold|warm|graph",
-     .help = "what the clock of a GPU sees: L2 flushed, as the last run left it, or flushed and "
-             "replayed as one CUDA graph"},
-    {.name = "budget",
-     .kind = FLAG_FLOAT,
-     .target = &args.budget_s,
-     .help = "seconds of timing at most; 0: as the evaluator chooses",
-     .max = 600},
-    {.name = "baseline",
-     .kind = FLAG_TEXT,
-     .target = &args.baseline,
-     .help = "a source that is speedup 1.0 instead of the task's baseline"},
-    {.name = "tolerance",
-     .kind = FLAG_TEXT,
-     .target = &args.tolerance,
-     .help =
-         "the error that is allowed: 2x, times eager PyTorch's own, or an absolute one as 1e-3; "
-         "else $TOLERANCE, or what the task says"},
-    {.name = "json",
-     .kind = FLAG_BOOL,
-     .target = &args.json,
-     .help = "the verdict as one line of JSON"},
-    {.name = "profile",
-     .kind = FLAG_BOOL,
-     .target = &args.profile,
-     .help = "every check and counter, beside the baseline's"},
-    {.name = "steps",
-     .kind = FLAG_BOOL,
-     .target = &args.steps,
-     .help = "the milliseconds of each step of the judgement"},
-    {.name = "schema",
-     .kind = FLAG_BOOL,
-     .target = &args.schema,
-     .help = "print the fields of a verdict as Markdown, and judge nothing"},
-    {.name = NULL}};
+    {"mode", FLAG_TEXT, &args.mode,
+     "what the clock of a GPU sees: L2 flushed, as the last run left it, or flushed and replayed "
+     "as one CUDA graph",
+     .choices = "cold|warm|graph"},
+    {"budget", FLAG_FLOAT, &args.budget_s, "seconds of timing at most; 0: as the evaluator chooses",
+     0, 600},
+    {"baseline", FLAG_TEXT, &args.baseline,
+     "a source that is speedup 1.0 instead of the task's baseline"},
+    {"tolerance", FLAG_TEXT, &args.tolerance,
+     "the error that is allowed: 2x, times eager PyTorch's own, or an absolute one as 1e-3; else "
+     "$TOLERANCE, or what the task says"},
+    {"json", FLAG_BOOL, &args.json, "the verdict as one line of JSON"},
+    {"profile", FLAG_BOOL, &args.profile, "every check and counter, beside the baseline's"},
+    {"steps", FLAG_BOOL, &args.steps, "the milliseconds of each step of the judgement"},
+    {"schema", FLAG_BOOL, &args.schema,
+     "print the fields of a verdict as Markdown, and judge nothing"},
+    {0}};
 
 static const FlagSpec spec = {
     .program = "quern-eval",

@@ -11,9 +11,7 @@
 int main(int argc, char **argv)
 {
     const char *runs = "runs";
-    const Flag flags[] = {
-        {.name = "runs", .kind = FLAG_TEXT, .target = &runs, .help = "the folder of the runs"},
-        {0}};
+    const Flag flags[] = {{"runs", FLAG_TEXT, &runs, "the folder of the runs"}, {0}};
     const FlagSpec spec = {
         .program = "quern-compare",
         .synopsis = "RUN_A RUN_B [RUN...]",

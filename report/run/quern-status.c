@@ -14,10 +14,9 @@ int main(int argc, char **argv)
 {
     const char *runs = "runs";
     int as_json = 0;
-    const Flag flags[] = {
-        {.name = "runs", .kind = FLAG_TEXT, .target = &runs, .help = "the folder of the runs"},
-        {.name = "json", .kind = FLAG_BOOL, .target = &as_json, .help = "as JSON"},
-        {0}};
+    const Flag flags[] = {{"runs", FLAG_TEXT, &runs, "the folder of the runs"},
+                          {"json", FLAG_BOOL, &as_json, "as JSON"},
+                          {0}};
     const FlagSpec spec = {
         .program = "quern-status",
         .synopsis = "RUN [--json]",

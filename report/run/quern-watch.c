@@ -99,15 +99,9 @@ int main(int argc, char **argv)
 {
     const char *runs = "runs";
     double every = 1;
-    const Flag flags[] = {
-        {.name = "runs", .kind = FLAG_TEXT, .target = &runs, .help = "the folder of the runs"},
-        {.name = "every",
-         .kind = FLAG_FLOAT,
-         .target = &every,
-         .help = "seconds between two looks",
-         .min = 0.1,
-         .max = 3600},
-        {0}};
+    const Flag flags[] = {{"runs", FLAG_TEXT, &runs, "the folder of the runs"},
+                          {"every", FLAG_FLOAT, &every, "seconds between two looks", 0.1, 3600},
+                          {0}};
     const FlagSpec spec = {
         .program = "quern-watch",
         .synopsis = "RUN [--every SECONDS]",

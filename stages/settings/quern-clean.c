@@ -25,15 +25,10 @@ static struct {
 } args = {.runs = "runs"};
 
 static const Flag flags[] = {
-    {.name = "runs", .kind = FLAG_TEXT, .target = &args.runs, .help = "the folder of the runs"},
-    {.name = "free",
-     .kind = FLAG_BOOL,
-     .target = &args.free,
-     .help = "remove the private queue's data, and what interrupted programs have left"},
-    {.name = "all",
-     .kind = FLAG_BOOL,
-     .target = &args.all,
-     .help = "remove the whole run, its report and kernels included"},
+    {"runs", FLAG_TEXT, &args.runs, "the folder of the runs"},
+    {"free", FLAG_BOOL, &args.free,
+     "remove the private queue's data, and what interrupted programs have left"},
+    {"all", FLAG_BOOL, &args.all, "remove the whole run, its report and kernels included"},
     {0}};
 static const FlagSpec spec = {
     .program = "quern-clean",

@@ -96,19 +96,11 @@ int main(int argc, char **argv)
 {
     const char *device = "all", *output = NULL, *words[1];
     int again = 0, ordinal = -1, count = 0, used = 0;
-    const Flag flags[] = {{.name = "device",
-                           .kind = FLAG_TEXT,
-                           .target = &device,
-                           .help = "which GPU: cuda:0, or all"},
-                          {.name = "output",
-                           .kind = FLAG_TEXT,
-                           .target = &output,
-                           .help = "the artifact, if not light-UUID.qa in $QUERN_CACHE, else in "
-                                   "~/.cache/quern, where evaluators look for it"},
-                          {.name = "again",
-                           .kind = FLAG_BOOL,
-                           .target = &again,
-                           .help = "also when this driver was measured before"},
+    const Flag flags[] = {{"device", FLAG_TEXT, &device, "which GPU: cuda:0, or all"},
+                          {"output", FLAG_TEXT, &output,
+                           "the artifact, if not light-UUID.qa in $QUERN_CACHE, else in "
+                           "~/.cache/quern, where evaluators look for it"},
+                          {"again", FLAG_BOOL, &again, "also when this driver was measured before"},
                           {0}};
     const FlagSpec spec = {.program = "quern-light",
                            .synopsis = "[--device cuda:N]",
