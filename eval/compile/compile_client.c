@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,15 +15,88 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/cache.h"
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "eval/compile/entries.h"
 #include "eval/compile/nvrtc_reply.h"
-#include "eval/compile/replies.h"
 #include "eval/compile/wire.h"
+
+/* Replies of the compiler in memory, by key. The oldest go when there are too many, or too many bytes.
+ * A list, the oldest first. */
+
+typedef struct Replies Replies;
+
+typedef struct {
+    char key[DIGEST_HEX];
+    char *data;
+    size_t len;
+} Reply;
+
+struct Replies {
+    Reply *list;
+    int n, max;
+    size_t bytes, max_bytes;
+};
+
+static Replies *replies_open(int max, size_t max_bytes)
+{
+    Replies *r = memory_alloc(sizeof *r);
+    r->list = memory_array((size_t)max + 1, sizeof *r->list);
+    r->max = max;
+    r->max_bytes = max_bytes;
+    return r;
+}
+
+static int find(const Replies *r, const char *key)
+{
+    for (int i = r->n - 1; i >= 0; i--)
+        if (!strcmp(r->list[i].key, key)) return i;
+    return -1;
+}
+
+static void drop(Replies *r, int i)
+{
+    r->bytes -= r->list[i].len;
+    free(r->list[i].data);
+    r->n--;
+    memmove(&r->list[i], &r->list[i + 1], (size_t)(r->n - i) * sizeof *r->list);
+}
+
+/* NULL is allowed */
+static void replies_close(Replies *r)
+{
+    if (!r) return;
+    while (r->n) drop(r, r->n - 1);
+    free(r->list);
+    free(r);
+}
+
+static void replies_put(Replies *r, const char *key, const void *reply, size_t len)
+{
+    int old = find(r, key);
+    if (old >= 0) drop(r, old);
+    if (len > r->max_bytes) return;
+    while (r->n == r->max || r->bytes + len > r->max_bytes) drop(r, 0);
+    Reply *x = &r->list[r->n++];
+    snprintf(x->key, sizeof x->key, "%s", key);
+    x->data = memory_strndup(reply, len);
+    x->len = len;
+    r->bytes += len;
+}
+
+/* Returns 1 with the reply of a key in *out. */
+static int replies_find(const Replies *r, const char *key, Buffer *out)
+{
+    int i = find(r, key);
+    if (i < 0) return 0;
+    buffer_clear(out);
+    return !buffer_append(out, r->list[i].data, r->list[i].len);
+}
 
 enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 10, MOST_CPU_S = 600, MAX_ERRORS_SHOWN = 3 };
 enum { OFFERS = 3, KEPT = 256, KEPT_BYTES = 48 << 20 };

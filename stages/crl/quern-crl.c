@@ -1,13 +1,168 @@
 /* quern-crl: one round of stage 3. It reads samples of contrastive prompts with their verdicts, and
  * the verdicts of earlier rounds for the running statistics of the reward. It writes the updated
  * model. */
+#include <stdio.h>
+#include <string.h>
+
 #include "base/flags.h"
 #include "base/log.h"
-#include "stages/crl/loss_flags.h"
+#include "stages/crl/grpo.h"
 #include "stages/data/history.h"
 #include "stages/data/samples.h"
+#include "stages/data/stage_config.h"
 #include "stages/data/turns.h"
 #include "stages/train/learn.h"
+
+/* The loss of stage 3 as flags. --loss names a published combination, whose values become the defaults
+ * of the other flags. Flags hold names; the enums of stages/train/loss.h are found by their place in a
+ * list of names. */
+
+typedef struct {
+    const char *loss, *advantage, *ratio, *aggregation, *kl_form, *correction, *overlong, *constant;
+    double eps_low, eps_high, dual_clip, kl, kl_max, cap;
+    int64_t longest, margin;
+    char word[5][24]; /* the preset's texts, so the struct must not move */
+    int words;
+} LossFlags;
+
+/* Rows of a flag table. Most are in the header of an artifact only when they differ from the
+ * default. */
+#define LOSS_FLAGS(f)                                                                                \
+    {"loss",     FLAG_TEXT, &(f).loss,     "whose values are the defaults of the next ones", 0, 0,   \
+     LOSS_NAMES, 0,         CONFIG_CHANGED},                                                         \
+        {"advantage",     FLAG_TEXT, &(f).advantage, "of an answer in its group", 0, 0,              \
+         LOSS_ADVANTAGES, 0,         CONFIG_CHANGED},                                                \
+        {"ratio",     FLAG_TEXT, &(f).ratio,    "to the weights before the update", 0, 0,            \
+         LOSS_RATIOS, 0,         CONFIG_CHANGED},                                                    \
+        {"aggregation",     FLAG_TEXT, &(f).aggregation, "of the tokens' losses", 0, 0,              \
+         LOSS_AGGREGATIONS, 0,         CONFIG_CHANGED},                                              \
+        {"eps-low", FLAG_FLOAT, &(f).eps_low, "ratio's lower clip", 0, 1},                           \
+        {"eps-high", FLAG_FLOAT, &(f).eps_high, "ratio's upper clip", 0, 10},                        \
+        {"dual-clip",                                                                                \
+         FLAG_FLOAT,                                                                                 \
+         &(f).dual_clip,                                                                             \
+         "for bad answers no pull beyond this ratio, above 1; 0: none",                              \
+         0,                                                                                          \
+         100,                                                                                        \
+         .aside = CONFIG_CHANGED},                                                                   \
+        {"kl", FLAG_FLOAT, &(f).kl, "beta of the KL term; 0: none, as most such work does", 0, 100}, \
+        {"kl-form", FLAG_TEXT, &(f).kl_form, "its estimate", 0, 0, LOSS_KLS, 0, CONFIG_CHANGED},     \
+        {"kl-max",                                                                                   \
+         FLAG_FLOAT,                                                                                 \
+         &(f).kl_max,                                                                                \
+         "a token's KL is held below it; 0: not",                                                    \
+         0,                                                                                          \
+         1000,                                                                                       \
+         .aside = CONFIG_CHANGED},                                                                   \
+        {"correction",                                                                               \
+         FLAG_TEXT,                                                                                  \
+         &(f).correction,                                                                            \
+         "importance weights, where another engine sampled",                                         \
+         0,                                                                                          \
+         0,                                                                                          \
+         LOSS_CORRECTIONS,                                                                           \
+         0,                                                                                          \
+         CONFIG_CHANGED},                                                                            \
+        {"correction-cap",       FLAG_FLOAT, &(f).cap, "above it they are cut, or masked", 1, 1000,  \
+         .aside = CONFIG_CHANGED},                                                                   \
+        {"longest",                                                                                  \
+         FLAG_INT,                                                                                   \
+         &(f).longest,                                                                               \
+         "tokens of the longest answer; 0: what the samples were allowed",                           \
+         0,                                                                                          \
+         131072,                                                                                     \
+         .aside = CONFIG_CHANGED},                                                                   \
+        {"overlong",    FLAG_TEXT, &(f).overlong, "answers that the limit cut", 0, 0,                \
+         GRPO_OVERLONG, 0,         CONFIG_CHANGED},                                                  \
+        {"overlong-margin",                                                                          \
+         FLAG_INT,                                                                                   \
+         &(f).margin,                                                                                \
+         "tokens before the limit where the penalty begins",                                         \
+         0,                                                                                          \
+         131072,                                                                                     \
+         .aside = CONFIG_CHANGED},                                                                   \
+    {                                                                                                \
+        "constant-groups", FLAG_TEXT, &(f).constant, "groups with one reward", 0, 0, "drop|keep",    \
+            0, CONFIG_CHANGED                                                                        \
+    }
+
+/* Copies name i of "a|b|c" into the flags' own memory. */
+static const char *name_at(LossFlags *f, const char *names, int i)
+{
+    char *out = f->word[f->words++];
+    int len;
+    const char *name = loss_name(names, i, &len);
+    snprintf(out, sizeof *f->word, "%.*s", len, name);
+    return out;
+}
+
+/* Sets the defaults of a combination (LOSS_NAMES). NULL or an unknown name changes nothing. */
+static void loss_flags_preset(LossFlags *f, const char *name)
+{
+    Loss l;
+    if (!name || loss_preset(name, &l)) return;
+    *f = (LossFlags){.loss = name,
+                     .overlong = "keep",
+                     .constant = "drop",
+                     .eps_low = l.eps_low,
+                     .eps_high = l.eps_high,
+                     .dual_clip = l.dual_clip,
+                     .kl = l.kl,
+                     .kl_max = l.kl_max,
+                     .cap = l.cap,
+                     .longest = l.longest};
+    f->advantage = name_at(f, LOSS_ADVANTAGES, (int)l.advantage);
+    f->ratio = name_at(f, LOSS_RATIOS, (int)l.ratio);
+    f->aggregation = name_at(f, LOSS_AGGREGATIONS, (int)l.aggregation);
+    f->kl_form = name_at(f, LOSS_KLS, (int)l.kl_form);
+    f->correction = name_at(f, LOSS_CORRECTIONS, (int)l.correction);
+}
+
+/* Returns the --loss of a command line that is not parsed yet, or NULL. */
+static const char *loss_flags_named(int argc, char **argv)
+{
+    const char *found = NULL;
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+        if (!strcmp(argv[i], "--loss") && i + 1 < argc) found = argv[i + 1];
+        if (!strncmp(argv[i], "--loss=", 7)) found = argv[i] + 7;
+    }
+    return found;
+}
+
+/* Sets the loss and the options that the flags give, after parsing. A combination without sense is
+ * a usage error. */
+static void loss_from_flags(const LossFlags *f, const FlagSpec *spec, Loss *loss, GrpoOptions *g)
+{
+    *loss = (Loss){.advantage = (LossAdvantage)loss_choice(LOSS_ADVANTAGES, f->advantage),
+                   .ratio = (LossRatio)loss_choice(LOSS_RATIOS, f->ratio),
+                   .aggregation = (LossAggregation)loss_choice(LOSS_AGGREGATIONS, f->aggregation),
+                   .kl_form = (LossKl)loss_choice(LOSS_KLS, f->kl_form),
+                   .correction = (LossCorrection)loss_choice(LOSS_CORRECTIONS, f->correction),
+                   .eps_low = f->eps_low,
+                   .eps_high = f->eps_high,
+                   .dual_clip = f->dual_clip,
+                   .kl = f->kl,
+                   .kl_max = f->kl_max,
+                   .cap = f->cap,
+                   .longest = (int)f->longest};
+    g->advantage = loss->advantage;
+    g->overlong = (Overlong)loss_choice(GRPO_OVERLONG, f->overlong);
+    g->keep_constant = !strcmp(f->constant, "keep");
+    g->longest = (int)f->longest;
+    g->margin = (int)f->margin;
+    if (f->dual_clip != 0 && f->dual_clip <= 1 + f->eps_high)
+        flags_usage_error(spec, "--dual-clip expects 0 or more than 1 + --eps-high (%g), found %g",
+                          1 + f->eps_high, f->dual_clip);
+    if (loss->correction != LOSS_CORRECT_NONE && loss->ratio == LOSS_NO_RATIO)
+        flags_usage_error(spec,
+                          "--correction %s needs a --ratio other than none: it compares the "
+                          "weights before the update "
+                          "with the engine that sampled",
+                          f->correction);
+    if (g->overlong == OVERLONG_PENALTY && f->margin < 1)
+        flags_usage_error(spec, "--overlong penalty needs --overlong-margin: how many tokens "
+                                "before the limit it begins");
+}
 
 typedef struct {
     const char *samples, *verdicts, *output, *base, *reference, *history, *reviews;

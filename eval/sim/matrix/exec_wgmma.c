@@ -6,13 +6,58 @@
  * for the product. What the product reads of shared memory is followed until then (wgmma_reads.h).
  *
  * Sums are computed in double precision and rounded once. */
+#include <stdint.h>
+
+/* The layout of a factor of wgmma in shared memory, as its descriptor says. Tiles have 8 chunks by 1,
+ * 2, 4 or 8: without a swizzle or with one of 32, 64 or 128 bytes. A swizzle exchanges the chunks of a
+ * row by the row's number in the tile. Both are bits of the address, from bit 4 and from bit 7 on, so
+ * that a tile is aligned to its size. */
+
+typedef struct {
+    uint32_t start, leading, stride; /* bytes */
+    uint32_t wide;                   /* bytes of a row of a swizzled tile; 16: it is not swizzled */
+    int base;                        /* base offset: 0, or the tile is not aligned */
+} WgmmaLayout;
+
+enum { CHUNK = 16, TILE_ROWS = 8 };
+
+static uint32_t bytes_at(uint64_t descriptor, int bit)
+{
+    return (uint32_t)(descriptor >> bit & 0x3fff) << 4;
+}
+
+static WgmmaLayout wgmma_layout(uint64_t descriptor)
+{
+    static const uint8_t wide[] = {CHUNK, 128, 64, 32};
+    return (WgmmaLayout){.start = bytes_at(descriptor, 0),
+                         .leading = bytes_at(descriptor, 16),
+                         .stride = bytes_at(descriptor, 32),
+                         .wide = wide[descriptor >> 62],
+                         .base = (int)(descriptor >> 49 & 7)};
+}
+
+/* The offset of a chunk of 16 bytes. Not transposed, that is elements along K: a is the row of A or the
+ * column of B, and b 0 or 1. Transposed: a counts groups of 8 rows or columns, and b is the place along K. */
+static uint32_t wgmma_place(const WgmmaLayout *l, int transposed, uint32_t a, uint32_t b)
+{
+    uint32_t at = l->start, chunks = l->wide / CHUNK;
+    if (!transposed)
+        at += a % TILE_ROWS * l->wide + a / TILE_ROWS * l->stride +
+              b * (chunks > 1 ? CHUNK : l->leading);
+    else if (chunks > 1)
+        at += a % chunks * CHUNK + a / chunks * l->leading + b % TILE_ROWS * l->wide +
+              b / TILE_ROWS * l->stride;
+    else
+        at += a * l->stride + b % TILE_ROWS * CHUNK + b / TILE_ROWS * l->leading;
+    return at ^ (at >> 3 & (l->wide - CHUNK));
+}
+
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <immintrin.h>
 
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/machine/half.h"
-#include "eval/sim/matrix/wgmma_layout.h"
 #include "eval/sim/memory/undefined.h"
 #include "eval/sim/memory/undefined_memory.h"
 #include "eval/sim/memory/wgmma_reads.h"
