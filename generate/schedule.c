@@ -388,15 +388,35 @@ static void choose_lanes(Writer *w)
         w->kept[i] = w->keep && writer_is_packed(w, i) && passes_of(w, i) > 1;
 }
 
+/* 1: nothing is folded, and places are more than the number of an element. */
+static int is_placed(const Writer *w)
+{
+    return !w->k->has_folds && (w->slices || w->columns & (w->columns - 1));
+}
+
+/* Bytes that a thread loads before it uses any. Where nothing is folded, blocks are many, and it loads one
+ * vector; two where threads compute; up to four where it computes places, which the others share (sim:h200,
+ * 2026-11-30: BatchNorm of 64 images 289 us with one, 263 and 260 with two and four; a rotary embedding 83.1,
+ * 72.3 and 84.4 us). */
+static int bytes_in_flight(const Writer *w)
+{
+    if (w->k->has_folds || w->slices) return w->k->has_folds ? FLIGHT : 2 * FLIGHT;
+    if (is_placed(w)) return 4 * FLIGHT;
+    for (int i = 0; i < w->k->n; i++)
+        if (in_columns(w, i) && writer_calls(w, i)) return FLIGHT / 2;
+    return 0;
+}
+
 static void choose_items(Writer *w)
 {
     int bytes = pack_bytes(w), items = 1;
     const Size all = writer_product(w, w->columns | (w->slices ? w->k->rows : 0));
     int64_t most = w->k->has_folds ? a_thread(w) : all.at[0] / (FULL_GPU * w->vec);
-    int flight = w->k->has_folds ? FLIGHT : 0; /* where nothing is folded, blocks are many */
-    for (int i = 0; i < w->k->n && !flight; i++)
-        if (in_columns(w, i) && writer_calls(w, i)) flight = FLIGHT / 2; /* but threads compute */
-    while (bytes && items < 8 && 2 * items * bytes <= flight && 2 * items <= most) items *= 2;
+    if (is_placed(w) && most > 2) most = w->slices ? 4 : 2;
+    if (w->slices && most > timed_columns(w) / (w->vec * BLOCK / 2))
+        most = timed_columns(w) / (w->vec * BLOCK / 2);
+    while (bytes && items < 8 && 2 * items * bytes <= bytes_in_flight(w) && 2 * items <= most)
+        items *= 2;
     w->items = w->keep || w->alone ? 1 : writer_choose(w, GENE_ITEMS, items, 1, 8);
 }
 
@@ -426,7 +446,8 @@ void writer_schedule(Writer *w)
         choose_lanes(w);
     if (w->columns) choose_items(w);
     if (w->k->has_folds ? w->strip < 0 && w->lanes <= 32 : w->columns != 0)
-        w->block = writer_choose(w, GENE_BLOCK, BLOCK, 64, 1024);
+        w->block = writer_choose(w, GENE_BLOCK, is_placed(w) && w->items > 1 ? BLOCK / 2 : BLOCK,
+                                 64, 1024);
 }
 
 void writer_axes_plain(Writer *w)

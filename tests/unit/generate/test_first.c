@@ -115,6 +115,9 @@ static void test_what_several_kernels_need_is_computed_once(void **state)
         /* The norm's rows, of width * 2 elements, have their axes: neighbouring threads read channels. */
         {"k2_34_convtranspose3d_layernorm_gelu_scaling", "kernel_3<<<ceil_div(inner, 32) * (",
          "ceil_div(inner * batch * depth * height * 4, 32)"},
+        /* What a thread computes of its place, and of its image's channel, several vectors share. */
+        {"k1_33_batchnorm", "<<<(channels * batch) * ceil_div(height * width, 2048), 128>>>",
+         ", 256>>>"},
         /* The mean and the spread lie in memory before they are split. */
         {"k2_79_conv3d_multiply_instancenorm_clamp_multiply_max", "conv3d_last, ", "stay as they"}};
     (void)state;
