@@ -185,32 +185,59 @@ static int adaptive(Nodes *n, const NodeCall *c, Windows *w)
 
 /* ---- depthwise convolutions ---- */
 
+/* 1: what an argument says is said at every binding. */
+static int is_constant(const NodeCall *c, const char *name)
+{
+    const int at = op_argument(c->call[0]->op, name);
+    for (int k = 1; k < SIZE_BINDINGS && at >= 0; k++) {
+        const OpValue *a = &c->call[0]->arg[at], *b = &c->call[k]->arg[at];
+        if (a->kind != b->kind || a->n != b->n) return 0;
+        for (int i = 0; i < a->n && a->kind == OP_INTS; i++)
+            if (a->integer[i] != b->integer[i]) return 0;
+    }
+    return 1;
+}
+
+/* Each group has one channel of the input, and as many filters as the result has channels for each of it. */
 static int depthwise(Nodes *n, const NodeCall *c, Windows *w)
 {
     const OpCall *call = c->call[0];
     int a = node_operand(c, 0), weight = node_operand(c, 1), bias = node_operand(c, 2);
     int padding = op_argument(call->op, "padding");
     if (a < 0 || weight < 0 || padding < 0 || call->arg[padding].kind != OP_INTS ||
-        !node_fixed(c, 3))
+        !is_constant(c, "stride") || !is_constant(c, "padding") || !is_constant(c, "dilation"))
         return 1;
     w->lead = 2;
     if (n->node[a].rank != 2 + w->dims || n->node[a].dtype == DTYPE_F64) return 1;
-    const Size channels = n->node[a].size[1], one = size_number(1);
-    Size shape[2 + 2 * WINDOW_DIMS] = {one, channels}, column[1 + WINDOW_DIMS] = {channels};
-    if (!size_same(n->node[weight].size[0], channels) || !size_is(n->node[weight].size[1], 1) ||
+    const Size channels = n->node[a].size[1], filters = n->node[weight].size[0],
+               one = size_number(1);
+    if (!size_divides(channels, filters) || !size_is(n->node[weight].size[1], 1) ||
         size_is(channels, 1))
         return 1;
+    const Size each = size_over(filters, channels);
+    const int apart = !size_is(each, 1), rank = 2 + apart + 2 * w->dims;
+    if (rank > OP_MAX_RANK) return 1;
+    Size shape[OP_MAX_RANK] = {one, channels, each}, column[1 + WINDOW_DIMS] = {filters};
+    Size whole[OP_MAX_RANK] = {n->node[a].size[0], filters};
     for (int d = 0; d < w->dims; d++) {
         Size taps = n->node[weight].size[2 + d];
         if (!size_constant(taps)) return 1;
         w->kernel[d] = taps.at[0];
-        shape[2 + d] = column[1 + d] = one;
-        shape[2 + w->dims + d] = taps;
+        shape[2 + apart + d] = column[1 + d] = one;
+        shape[2 + apart + w->dims + d] = taps;
     }
     if (windows_of(n, c, a, w)) return 1;
-    int x = taps_of(n, node_made(n, "a", a, -1), w, 0);
-    int product = node_made(n, "a * b", x, node_reshape(n, weight, 2 + 2 * w->dims, shape));
-    int y = node_fold_to(n, FOLD_SUM, product, tap_dims(w), 0);
+    for (int d = 0; d < w->dims; d++) whole[2 + d] = w->out[d];
+    int x = taps_of(n, node_made(n, "a", a, -1), w, 0),
+        filter = node_reshape(n, weight, rank, shape);
+    if (apart) {
+        Size of[OP_MAX_RANK];
+        for (int d = 0; d < rank; d++) of[d] = d == 2 ? one : n->node[x].size[d - (d > 2)];
+        x = node_reshape(n, x, rank, of);
+    }
+    w->lead += apart;
+    int y = node_fold_to(n, FOLD_SUM, node_made(n, "a * b", x, filter), tap_dims(w), 0);
+    if (apart) y = node_reshape(n, y, 2 + w->dims, whole);
     if (bias >= 0) y = node_made(n, "a + b", y, node_reshape(n, bias, 1 + w->dims, column));
     c->result[0] = node_cast(n, y, call->result[0].dtype);
     return 0;

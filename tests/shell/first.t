@@ -18,6 +18,8 @@ is_right small_l1 # tasks/composed/leaky_l1 with an eighth of its rows
 is_right scan_chain
 [ "$(grep -c '^//@ launch' scan_chain.cu)" = 1 ]
 ok $? "three running sums, one behind the other, are one kernel"
+is_right depthwise_filters
+! grep -q '^//@ op' depthwise_filters.cu; ok $? "convolutions of one channel a group are no op lines"
 "$BUILD/bin/quern-kernel" --task conv_chain >chain.cu &&
   "$BUILD/bin/quern-eval" --task conv_chain --device sim:h100 chain.cu >out 2>&1
 ok $? "conv_chain: $(sed -n 's/^ *score *//p' out)"
