@@ -7,7 +7,7 @@
 #include "export/description.h"
 
 static const char *const files[] = {"__init__.py", "calls.py",       "driver.py", "graph.py",
-                                    "lines.py",    "module.py",      "pairs.py",  "plan.py",
+                                    "held.py",     "lines.py",       "module.py", "pairs.py", "plan.py",
                                     "torch_op.py", "test_package.py"};
 
 static int write_binaries(const Package *p, const char *dir, Error *err)

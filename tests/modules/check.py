@@ -406,7 +406,7 @@ def in_a_row(steps):
     return scope["bare"]
 
 
-def steps_of(call, inner):
+def steps_of(call, tensors, stream):
     """What one call launches, asks of PyTorch and copies, in order, as the plan says."""
     scope, steps = call.__globals__, []
 
@@ -432,7 +432,8 @@ def steps_of(call, inner):
         call.__code__ = first.__code__  # with the views that the second source leaves out
     scope["_q_learn"] = lambda values: None
     with torch.no_grad():
-        inner(*args, **named)
+        whole = [t.contiguous() for t in tensors]
+        call(whole, [t.data_ptr() for t in whole], stream)
     call.__code__ = again
     scope.update(own)
     return steps, own["_q_launch"]
@@ -452,18 +453,18 @@ def sources_of(lines):
     return kept
 
 
-def breakdown(source, scope, run):
+def breakdown(source, scope, tensors, stream):
     """Microseconds that each statement of a call adds, by calls that end behind it."""
     head, *body = source.split("\n")
-    head = head.replace("def call", "def part").replace("def again", "def part")
-    ends = [i for i, line in enumerate(body) if not line.startswith("        ")] + [len(body)]
+    head = head.replace("def held", "def part")
+    ends = [i for i, line in enumerate(body) if not line.startswith(("        ", "    except"))] + [len(body)]
     before = 0
     for begin, end in zip(ends, ends[1:]):
         last = [] if body[begin].startswith("    return") else ["    return None"]
         text = "\n".join([head, *body[:end], *last])
         part = {**scope}
         exec(text, part)
-        now = host(lambda: run(part["part"]))
+        now = host(lambda: part["part"](*tensors, stream))
         say("statement", "note", f"{now - before:6.2f} us, {now:7.2f}: {body[begin].strip()}")
         before = now
 
@@ -478,7 +479,7 @@ def steps_apart(steps):
 
 
 def boundary():
-    lines, op = importlib.import_module(f"{name}.lines"), importlib.import_module(f"{name}.torch_op")
+    lines, op = importlib.import_module(f"{name}.held"), importlib.import_module(f"{name}.torch_op")
     sources = sources_of(lines)
     package.calls.clear()
     inner = copy.deepcopy(fast.inner)
@@ -486,10 +487,12 @@ def boundary():
         for _ in range(5):
             inner(*args, **named)
     call = next(iter(package.calls.values()))
-    steps, launch = steps_of(call, inner)
-    whole_of = call.__globals__["_q_whole"]
-    bound = inner._quern_bound
+    whole_of, bound = call.__globals__["_q_whole"], inner._quern_bound
     tensors = type(inner)._quern_given(inner, *args, **named)
+    stream = op._stream(tensors[0].get_device())
+    steps, launch = steps_of(call, tensors, stream)
+    held = bound.last[1]  # whose lines are those of the plan: without the work where it has none
+    held.__globals__.update((k, f) for k, f in call.__globals__.items() if k.startswith("_q_line_"))
     # Copies of what lies in channels_last, and of results back to it, are launches of PyTorch.
     with torch.no_grad():
         copies = [(torch.Tensor.contiguous, (t,), {}) for t in tensors if not t.is_contiguous()]
@@ -500,16 +503,11 @@ def boundary():
            ] if dataclasses.is_dataclass(result) else []  # which the original makes, too
     steps = [*steps, *copies, *own]
     copies += [s for s in steps if s[0] is whole_of]
-    index, direct_call = tensors[0].get_device(), bound.last[1]
-
     def module():
         inner(*args, **named)
 
-    def run(f):
-        return f(list(tensors), [t.data_ptr() for t in tensors], op._stream(index))
-
     def direct():
-        return run(direct_call)
+        return held(*tensors, stream)
 
     n, bare = sum(f is launch for f, _, _ in steps), in_a_row(steps)
     one, alone = torch.zeros(1, device=device), in_a_row([s for s in steps if s[0] is launch][:1])
@@ -527,7 +525,7 @@ def boundary():
             f"{len(steps) - n - len(copies) - len(own)} calls of PyTorch, {len(copies)} copies, inputs "
             f"{len(tensors)}, outputs {len(package.out_dtypes)}, buffers {len(package.json['buffers'])}")
         if os.environ.get("BREAKDOWN"):
-            breakdown(sources.get("again") or sources["call"], call.__globals__, run)
+            breakdown(sources["held"].split("\n\n")[1], held.__globals__, tensors, stream)
             steps_apart(steps)
         if device == "cuda":
             graphs(lambda: inner(*args, **named), direct)

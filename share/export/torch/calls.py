@@ -7,6 +7,7 @@ import keyword
 import torch
 
 from .graph import written
+from .held import REFUSED
 
 # Any call that is no plain one goes to the registered operator: while PyTorch traces, under functorch and
 # modes, and where a tensor is not as it was judged.
@@ -24,38 +25,32 @@ def {name}({signature}):
     _q_call = _q_calls((_q_index, {shapes}))
     if _q_call is None:
         return _q_run(_q_index, [{signature}], _q_addresses, [{shapes}])
-    return {call}
+    return _q_call([{signature}], _q_addresses, _q_stream(_q_index))
 """
 _UNFIT = ("(_q_type({t}) is not _q_plain and _q_type({t}) is not _q_parameter) or "
           "{t}.dtype is not _q_dtype_{i} or not {t}.is_contiguous() or ({t}.requires_grad and _q_grad())")
 # The forward of a module, and its __call__ for the arguments of the judged call in their places: that of
 # torch.nn.Module costs as much as all that is here. One call of the guards of torch.compile checks types,
-# shapes, strides and devices.
+# shapes, strides, devices, gradients and the modes of PyTorch's dispatcher.
 _FORWARD = """
 def {name}({signature}):
-    {begin}if (_q_compiling() or _q_dispatch() or _q_function() or _q_functorch() or _q_tracing() or
-            _q_autocast() or self.training{unlike}):
+    {begin}if _q_compiling() or _q_function() or self.training{unlike}:
         return {otherwise}
     _q = self._quern_bound
     if _q_any(_q.{hooks}) or _q.children != _q.kept:
         return {otherwise}
-{find}    _q_same, _q_call, _q_index, _q_put = _q.last
+{find}    _q_same, _q_call, _q_index = _q.last
     if not _q_same({tensors}):
         try:
-            _q.last = _q_same, _q_call, _q_index, _q_put = _q.calls[{key}]
+            _q.last = _q_same, _q_call, _q_index = _q.calls[{key}]
         except (KeyError, AttributeError):
             return {otherwise}
         if not _q_same({tensors}):
             return {otherwise}
-    if _q_index != _q_device() or _q_grad() and ({gradients}):
+    if _q_index != _q_device():
         return {otherwise}
-    {places}
-    if ({bits}) & {low_bits}:
-        return {otherwise}
-    _q_addresses = [{addresses}]
-    if _q_put is None:
-        return {call}
-    return _q_put({call}, ({tensors},))
+    _q_result = _q_call({tensors}, _q_stream(_q_index))
+    return {otherwise} if _q_result is _q_refused else _q_result
 """
 _BEGIN = """if _q_named or _q_len(_q_given) != {n}{changed}:
         return {otherwise}
@@ -75,13 +70,6 @@ def _each(text, separator, names):
     return separator.join(text.format(t=n, i=i) for i, n in enumerate(names))
 
 
-def _parts(package, names):
-    """What both functions say of the inputs."""
-    return {"places": _each("_q_at_{i} = {t}.data_ptr()", "; ", names), "low_bits": package.alignment - 1,
-            "addresses": _each("_q_at_{i}", ", ", names), "bits": _each("_q_at_{i}", " | ", names),
-            "call": f"_q_call([{', '.join(names)}], _q_addresses, _q_stream(_q_index))"}
-
-
 def operator_function(package):
     """The function of the operator."""
     names = [n + "_" if keyword.iskeyword(n) or n.startswith("_") else n for n in package.inputs]
@@ -89,7 +77,9 @@ def operator_function(package):
     source = _FUNCTION.format(
         name=package.name, signature=listed, first=names[0], unfit=_each(_UNFIT, " or ", names),
         elsewhere=_each(" or {t}.get_device() != _q_index", "", names[1:]),
-        shapes=_each("{t}.shape", ", ", names), **_parts(package, names))
+        shapes=_each("{t}.shape", ", ", names), low_bits=package.alignment - 1,
+        places=_each("_q_at_{i} = {t}.data_ptr()", "; ", names), addresses=_each("_q_at_{i}", ", ", names),
+        bits=_each("_q_at_{i}", " | ", names))
     return written(package.name, source, package.scope())
 
 
@@ -104,7 +94,8 @@ def _container(template, value):
         return [f"{wrong} or _q_len({value}) != {len(template['items'])}"], [
             (t, f"{value}[{i}]") for i, (_, t) in enumerate(template["items"])]
     if "keys" in template:
-        return [f"{wrong} or _q_list({value}) != {[k for k, _ in template['keys']]!r}"], [
+        others = "".join(f" or {k!r} not in {value}" for k, _ in template["keys"])
+        return [f"{wrong} or _q_len({value}) != {len(template['keys'])}{others}"], [
             (t, f"{value}[{k!r}]") for k, t in template["keys"]]
     return [wrong], [(t, f"{value}.{name}") for name, t in template["fields"]]
 
@@ -242,9 +233,9 @@ def forward_functions(package, kind, otherwise):
     if find:
         find.insert(0, "    _q_places = _q.places\n")
     parts = {"find": "".join(find), "key": f"({''.join(f'{n}.shape, ' for n in own)})",
-             "tensors": ", ".join(names), "gradients": _each("{t}.requires_grad", " or ", names),
-             **_parts(package, names)}
-    scope = {**package.scope(), **s.scope, "_q_otherwise": otherwise, "_q_module": torch.nn.Module}
+             "tensors": ", ".join(names)}
+    scope = {**package.scope(), **s.scope, "_q_otherwise": otherwise, "_q_module": torch.nn.Module,
+             "_q_refused": REFUSED}
     forward = written("forward", _FORWARD.format(
         name="forward", signature=s.text, begin="", hooks="hooks",
         unlike="".join(f" or {w}" for w in s.unlike),
@@ -268,24 +259,29 @@ def memory_format(t):
                  if t.dim() == rank and t.is_contiguous(memory_format=f)), None)
 
 
-def copying(call, places):
-    """A call that makes the inputs at some places contiguous before."""
-    def copied(tensors, addresses, stream):
-        for i in places:
-            tensors[i] = tensors[i].contiguous()
-            addresses[i] = tensors[i].data_ptr()
-        return call(tensors, addresses, stream)
-
-    return copied if places else call
+def _modes():
+    """How many modes of PyTorch see an operator: tracing, functorch, autocast, those of Python."""
+    return (torch._C._len_torch_dispatch_stack(), torch._C._functorch.peek_interpreter_stack() is not None,
+            torch._C._get_tracing_state() is not None, torch.is_autocast_enabled())
 
 
 def guard(tensors):
-    """A function that tells whether tensors have the types, shapes, strides and devices of these."""
+    """A function that tells whether tensors have the types, shapes, strides, devices and need of gradients of
+    these, under the same modes of PyTorch."""
+    firsts = [next(k for k, other in enumerate(tensors) if other is t) for t in tensors]
+    if firsts != list(range(len(tensors))):  # PyTorch's takes each tensor once
+        single = sorted(set(firsts))
+        same = guard([tensors[i] for i in single])
+        return lambda *given: all(given[i] is t for i, t in zip(firsts, given)) and same(
+            *(given[i] for i in single))
     try:
         return torch._C._dynamo.guards.TensorGuards(
             *tensors, dynamic_dims_sizes=[list(t.shape) for t in tensors],
             dynamic_dims_strides=[list(t.stride()) for t in tensors]).check
     except (AttributeError, TypeError):  # not in this PyTorch
-        want = [(type(t), t.dtype, t.shape, t.stride(), t.device) for t in tensors]
-        return lambda *given: [type(t) for t in given] == [w[0] for w in want] and want == [
-            (type(t), t.dtype, t.shape, t.stride(), t.device) for t in given]
+        def told(given):
+            needed = torch.is_grad_enabled() and any(t.requires_grad for t in given)
+            return needed, _modes(), [(type(t), t.dtype, t.shape, t.stride(), t.device) for t in given]
+
+        want = told(tensors)
+        return lambda *given: all(isinstance(t, torch.Tensor) for t in given) and told(given) == want

@@ -108,7 +108,8 @@ class Writer:
             self.steps.append(step)
         launches = [step for step in self.steps if not isinstance(step, Line)]
         slots = _slots(launches, [*self.inputs, *self.memory])
-        run = Prepared(kernels, launches, slots)
+        self.prepared = lambda: Prepared(kernels, launches, slots)
+        self.seen, self.copied, self.helds, run = None, (), {}, self.prepared()
         inside = [(list(slots)[slot], offset) for slot, offset in run.inside]
         self.cells, self.mapped = [(name, 0) for name in slots] + inside, run.mapped
         self.scope.update(_q_empty=_allocator(device.type), _q_view=_view(), _q_begin=run.begin,
@@ -124,7 +125,8 @@ class Writer:
     def call(self):
         """The function of a call: of the inputs, the list of their addresses and the stream."""
         lined = any(isinstance(step, Line) for step in self.steps)
-        call = written("call", _Source(self).text(learn=lined), self.scope)
+        call = written("call", Source(self).text(learn=lined), self.scope)
+        call.writer, self.lined = self, lined
         if lined:
             first = types.FunctionType(call.__code__, self.scope)
             self.scope["_q_first"], code = first, call.__code__
@@ -132,17 +134,19 @@ class Writer:
             def learn(values):
                 if call.__code__ is code and all(
                         s.fixed(values) for s in self.steps if isinstance(s, Line)):
-                    shown = _shown(self.steps, self.roots, values)
-                    again = written("again", _Source(self, shown, self._shared(values)).text(), self.scope)
+                    self.seen, self.copied = _shown(self.steps, self.roots, values), self._shared(values)
+                    again = written("again", Source(self, self.seen, self.copied).text(), self.scope)
                     call.__code__ = again.__code__
 
             self.scope["_q_learn"] = learn
         return call
 
 
-class _Source:
+class Source:
     """One source of a call. seen: of each tensor, what the first call has shown. copied: outputs that need a
     copy."""
+
+    astray = "_q_first(tensors, addresses, stream)"  # where what an operator made lies in another way
 
     def __init__(self, writer, seen=None, copied=()):
         self.writer, self.seen, self.copied, self.lines = writer, seen, copied, []
@@ -160,8 +164,15 @@ class _Source:
         self._allocate()
         self.lines.append("_q_cells, _q_launches = _q_begin(stream)")
         self._set({i: self._at(n, offset) for i, (n, offset) in enumerate(w.cells) if n in self.address})
+        self._steps()
+        if learn:
+            self.lines.append("_q_learn(locals())")
+        self.lines.append(f"return {self._results()}")
+        return "\n    ".join([f"def {self.title}(tensors, addresses, stream):", *self.lines])
+
+    def _steps(self):
         at = row = 0
-        for step in w.steps:
+        for step in self.writer.steps:
             if isinstance(step, Line):
                 self._row(at - row, at)
                 row = 0
@@ -171,10 +182,6 @@ class _Source:
                 row = 0
             row, at = row + 1, at + 1
         self._row(at - row, at)
-        if learn:
-            self.lines.append("_q_learn(locals())")
-        self.lines.append(f"return {self._results()}")
-        return "\n    ".join([f"def {self.title}(tensors, addresses, stream):", *self.lines])
 
     # ---- memory ----
 
@@ -186,24 +193,34 @@ class _Source:
     def _allocate(self):
         """Outputs and buffers. What lines take of buffers of a type lies in one allocation, unless it becomes
         a result, and kernels' own workspace behind it."""
-        w = self.writer
-        kept = {self.seen[n].root for n in w.outputs} if self.seen else set(w.memory)
-        groups = {}
-        for name, (shape, dtype) in w.memory.items():
-            if name in kept or name == plan.WORKSPACE:
-                continue
-            groups.setdefault(dtype, []).append((name, shape))
-        space = w.memory.get(plan.WORKSPACE)
+        kept = {self.seen[n].root for n in self.writer.outputs} if self.seen else set(self.writer.memory)
+        groups, space = self._groups(kept)
+        self._alone(kept)
+        self._share(groups, space)
+
+    def _groups(self, kept):
+        """The buffers of each type that lie in one allocation, and the workspace. What has an allocation of its
+        own is put into kept."""
+        memory, groups = self.writer.memory, {}
+        for name, (shape, dtype) in memory.items():
+            if name not in kept and name != plan.WORKSPACE:
+                groups.setdefault(dtype, []).append((name, shape))
+        space = memory.get(plan.WORKSPACE)
         for dtype in list(groups):
             if len(groups[dtype]) + bool(space) == 1:
                 kept.add(groups.pop(dtype)[0][0])
         if space and not groups:
             kept.add(plan.WORKSPACE)
-        for name in w.memory:
-            if name in kept:
+        return groups, space
+
+    def _alone(self, names):
+        for name in self.writer.memory:
+            if name in names:
                 self._new(local(name), *self._laid(name))
                 self.address[name] = f"p_{name}", 0
                 self.lines.append(f"p_{name} = {local(name)}.data_ptr()")
+
+    def _share(self, groups, space):
         for i, (dtype, members) in enumerate(groups.items()):
             self._together(f"_q_memory_{i}", dtype, members, space if not i else None)
 
@@ -321,8 +338,7 @@ class _Source:
         if root in self.writer.roots or root in self.checked:
             return
         self.checked.add(root)
-        self.lines.append(f"if {local(root)}.stride() != {self.seen[root].strides}: "
-                          "return _q_first(tensors, addresses, stream)")
+        self.lines.append(f"if {local(root)}.stride() != {self.seen[root].strides}: return {self.astray}")
 
     def _results(self):
         outputs = self.writer.outputs

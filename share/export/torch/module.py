@@ -6,8 +6,8 @@ import dataclasses
 import torch
 from torch.utils import _pytree as pytree
 
-from .calls import copying, forward_functions, given_function, guard, memory_format
-from .graph import written
+from .calls import forward_functions, given_function, guard, memory_format
+from .held import Results, held
 
 _CONTAINERS, _MOST_CALLS = ("_parameters", "_buffers"), 4096
 # With any of these, __call__ of torch.nn.Module does more than to call forward.
@@ -91,19 +91,6 @@ def _literal(value, texts, scope):
     return "None" if value is None else texts.get(id(value))
 
 
-def _put(casts, result, scope):
-    """A function that makes a result, whose source is given, of the operator's results and the tensors."""
-    names = ", ".join(f"r{i}" for i in range(len(casts)))
-    lines = ["def put(results, tensors):", f"{names} = results"]
-    for i, (dtype, laid) in enumerate(casts):
-        scope[f"_q_type_{i}"], scope[f"_q_format_{i}"] = dtype, laid
-        if dtype:
-            lines.append(f"r{i} = r{i}.to(_q_type_{i})")
-        if laid:
-            lines.append(f"r{i} = r{i}.contiguous(memory_format=_q_format_{i})")
-    return written("put", "\n    ".join([*lines, f"return {result}"]), scope)
-
-
 class Bound:
     """Where the tensors of a module's operator are, and what must be as it was for the kernels to stand for
     forward. It is made again for a copy."""
@@ -112,7 +99,7 @@ class Bound:
         self.links, self.hooks, self.refused = [], [], None
         self.children, self.kept = [], []  # of each submodule: the dictionary of its own, and a copy of that
         self.calls = {}  # by the shapes of the arguments
-        self.last = (_never, None, None, None)  # of calls
+        self.last = (_never, None, None)  # of calls
         # By the formats of the tensors: how results are given, and whether a call was compared.
         self.puts, self.checked = {}, set()
         keys = [s["name"] if s["parameter"] is True else s["parameter"] for s in package.json["inputs"]
@@ -146,12 +133,15 @@ class Bound:
 
     def note(self, package, tensors, formats):
         """A call that the kernels took: forward takes those like it by itself."""
+        if torch._C._get_tracing_state() is not None:
+            return  # which records what the operator is given
         index, shapes = tensors[0].get_device(), [t.shape for t in tensors]
         own = tuple(s for s, spec in zip(shapes, package.json["inputs"]) if not spec.get("parameter"))
         if len(self.calls) >= _MOST_CALLS:
             self.calls.clear()
-        call = copying(package.calls[(index, *shapes)], [i for i, _ in formats])
-        self.calls[own] = guard(tensors), call, index, self.puts[formats]
+        call = held(package.store, package.calls[(index, *shapes)], tensors, tuple(i for i, _ in formats),
+                    self.puts[formats])
+        self.calls[own] = guard(tensors), call, index
 
     def changed(self, traced):
         for place, name, child in self.followed if traced else self.links:
@@ -193,9 +183,11 @@ class Bound:
                          for r, (d, f) in zip(results, casts)]
                 return again([(*every, *tensors, None)[i] for i in places])
         else:
-            scope = {"_q_again": again}
+            scope = {}
             found = _literal(result, {id(leaf): text for leaf, text in zip(leaves, texts)}, scope)
-            put = _put(casts, found or f"_q_again([{', '.join(texts)}])", scope)
+            if not found:
+                scope, found = {"_q_again": again}, f"_q_again([{', '.join(texts)}])"
+            put = Results(casts, found, scope).function()
         self.puts[formats] = put
         return None
 

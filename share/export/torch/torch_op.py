@@ -12,6 +12,7 @@ from . import plan
 from .calls import memory_format, operator_function
 from .driver import Driver, Kernels
 from .graph import apart, run_line
+from .held import Store
 from .lines import ALIGNMENT, Writer
 from .module import module_class
 
@@ -71,7 +72,7 @@ class Package:
         self.driver, self.kernels = None, {}
         # By the device and the shapes: the function of a call; for the others, why there is none.
         self.calls, self.refused = {}, {}
-        self.lock, self.warned = threading.Lock(), False
+        self.lock, self.warned, self.store = threading.Lock(), False, Store()
         self.fits = plan.fits(self.json)
         # While torch.compile traces, the line is said then.
         self.say_traced = torch.compiler.assume_constant_result(lambda why: self.say(why))
@@ -197,7 +198,7 @@ class Package:
         names = {
             "compiling": _compiling, "dispatch": dispatch, "function": function, "functorch": functorch,
             "tracing": torch._C._get_tracing_state, "grad": torch.is_grad_enabled,
-            "autocast": _autocast, "any": any, "type": type, "plain": torch.Tensor,
+            "any": any, "type": type, "plain": torch.Tensor,
             "parameter": torch.nn.Parameter, "device": _device, "stream": _stream,
             "registered": self.registered, "calls": self.calls.get, "run": self._run,
         }
