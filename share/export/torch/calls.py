@@ -31,23 +31,23 @@ _UNFIT = ("(_q_type({t}) is not _q_plain and _q_type({t}) is not _q_parameter) o
           "{t}.dtype is not _q_dtype_{i} or not {t}.is_contiguous() or ({t}.requires_grad and _q_grad())")
 # The forward of a module, and its __call__ for the arguments of the judged call in their places: that of
 # torch.nn.Module costs as much as all that is here. One call of the guards of torch.compile checks types,
-# shapes, strides, devices, gradients and the modes of PyTorch's dispatcher.
+# shapes, strides, devices, whether gradients are asked for, and most modes of PyTorch's dispatcher.
 _FORWARD = """
 def {name}({signature}):
-    {begin}if _q_compiling() or _q_function() or self.training{unlike}:
+    {begin}if _q_compiling() or _q_dispatch() or _q_function() or self.training{unlike}:
         return {otherwise}
     _q = self._quern_bound
     if _q_any(_q.{hooks}) or _q.children != _q.kept:
         return {otherwise}
-{find}    _q_same, _q_call, _q_index = _q.last
+{find}    _q_same, _q_call, _q_index, _q_needs = _q.last
     if not _q_same({tensors}):
         try:
-            _q.last = _q_same, _q_call, _q_index = _q.calls[{key}]
+            _q.last = _q_same, _q_call, _q_index, _q_needs = _q.calls[{key}]
         except (KeyError, AttributeError):
             return {otherwise}
         if not _q_same({tensors}):
             return {otherwise}
-    if _q_index != _q_device():
+    if _q_index != _q_device() or _q_needs and _q_grad():
         return {otherwise}
     _q_result = _q_call({tensors}, _q_stream(_q_index))
     return {otherwise} if _q_result is _q_refused else _q_result
@@ -260,14 +260,14 @@ def memory_format(t):
 
 
 def _modes():
-    """How many modes of PyTorch see an operator: tracing, functorch, autocast, those of Python."""
-    return (torch._C._len_torch_dispatch_stack(), torch._C._functorch.peek_interpreter_stack() is not None,
+    """The modes that PyTorch's guards see: functorch, tracing, autocast."""
+    return (torch._C._functorch.peek_interpreter_stack() is not None,
             torch._C._get_tracing_state() is not None, torch.is_autocast_enabled())
 
 
 def guard(tensors):
-    """A function that tells whether tensors have the types, shapes, strides, devices and need of gradients of
-    these, under the same modes of PyTorch."""
+    """A function that tells whether tensors have the types, shapes, strides, devices and requires_grad of these,
+    under the same modes of PyTorch."""
     firsts = [next(k for k, other in enumerate(tensors) if other is t) for t in tensors]
     if firsts != list(range(len(tensors))):  # PyTorch's takes each tensor once
         single = sorted(set(firsts))
@@ -280,8 +280,7 @@ def guard(tensors):
             dynamic_dims_strides=[list(t.stride()) for t in tensors]).check
     except (AttributeError, TypeError):  # not in this PyTorch
         def told(given):
-            needed = torch.is_grad_enabled() and any(t.requires_grad for t in given)
-            return needed, _modes(), [(type(t), t.dtype, t.shape, t.stride(), t.device) for t in given]
+            return _modes(), [(type(t), t.dtype, t.shape, t.stride(), t.device, t.requires_grad) for t in given]
 
         want = told(tensors)
         return lambda *given: all(isinstance(t, torch.Tensor) for t in given) and told(given) == want

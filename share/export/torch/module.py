@@ -30,16 +30,20 @@ def _outputs(package, leaves):
     return [found[i] for i in range(len(package.out_dtypes))]
 
 
-def _record(value):
-    """A function that makes a dataclass like this one of the values of its fields."""
-    kind, fields = type(value), dataclasses.fields(value)
+def _held(value):
+    """The attributes of a dataclass, or None where it has others than a plain object has."""
+    own = getattr(value, "__dict__", {})
+    names = [*(f.name for f in dataclasses.fields(value) if f.name not in own), *own]
+    return names if type(value).__new__ is object.__new__ else None
 
-    def make(values):
-        named = dict(zip((f.name for f in fields), values))
-        made = kind(**{f.name: named[f.name] for f in fields if f.init})
-        for f in fields:
-            if not f.init:
-                object.__setattr__(made, f.name, named[f.name])
+
+def _record(kind, names):
+    """A function that makes a dataclass of its attributes' values. Neither __init__ nor what it calls runs
+    again: only the original's call has its effects."""
+    def make(*values):
+        made = object.__new__(kind)
+        for name, value in zip(names, values):
+            object.__setattr__(made, name, value)
         return made
 
     return make
@@ -51,9 +55,11 @@ def _flatten(value):
     leaves, spec = pytree.tree_flatten(value)
     own, parts = [], []  # parts: of each leaf, how many leaves it has, and what puts them together
     for leaf in leaves:
-        if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
-            found, again = _flatten([getattr(leaf, f.name) for f in dataclasses.fields(leaf)])
-            parts.append((len(found), lambda given, make=_record(leaf), again=again: make(again(given))))
+        names = _held(leaf) if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type) else None
+        if names is not None:
+            found, again = _flatten([getattr(leaf, n) for n in names])
+            make = _record(type(leaf), names)
+            parts.append((len(found), lambda given, make=make, again=again: make(*again(given))))
             own += found
         else:
             parts.append((1, None))
@@ -73,22 +79,32 @@ def _literal(value, texts, scope):
     """A source that makes a result of Python's own containers and dataclasses like this one, or None. texts:
     of each leaf by its identity. scope: has the classes then."""
     kind = type(value)
-    if dataclasses.is_dataclass(kind) and kind.__dataclass_params__.init:
-        fields = dataclasses.fields(value)
-        parts = [_literal(getattr(value, f.name), texts, scope) for f in fields if f.init]
-        own = f"_q_kind_{len(scope)}"
-        scope[own] = kind
-        inside = ", ".join(f"{f.name}={p}" for f, p in zip(fields, parts))
-        return f"{own}({inside})" if all(parts) and len(parts) == len(fields) else None
+    if kind in (dict, list, tuple):
+        return _container(value, texts, scope)
+    node = pytree.SUPPORTED_NODES.get(kind)
+    own = f"_q_kind_{len(scope)}"
+    if node:  # as its library puts it together
+        parts, context = node.flatten_fn(value)
+        scope[own] = lambda *given: node.unflatten_fn(given, context)
+    elif dataclasses.is_dataclass(kind) and _held(value) is not None:
+        parts = [getattr(value, n) for n in _held(value)]
+        scope[own] = _record(kind, _held(value))
+    else:
+        return "None" if value is None else texts.get(id(value))
+    parts = [_literal(v, texts, scope) for v in parts]
+    return f"{own}({', '.join(parts)})" if all(parts) else None
+
+
+def _container(value, texts, scope):
+    """The same of a dict, list or tuple."""
+    kind = type(value)
     if kind is dict:
         parts = {k: _literal(v, texts, scope) for k, v in value.items()}
         fit = all(type(k) in (str, int) for k in parts) and all(parts.values())
         return f"{{{', '.join(f'{k!r}: {v}' for k, v in parts.items())}}}" if fit else None
-    if kind is list or kind is tuple:
-        parts = [_literal(v, texts, scope) for v in value]
-        inside = "".join(f"{p}, " for p in parts) if all(parts) else None
-        return None if inside is None else f"[{inside}]" if kind is list else f"({inside})"
-    return "None" if value is None else texts.get(id(value))
+    parts = [_literal(v, texts, scope) for v in value]
+    inside = "".join(f"{p}, " for p in parts) if all(parts) else None
+    return None if inside is None else f"[{inside}]" if kind is list else f"({inside})"
 
 
 class Bound:
@@ -99,7 +115,7 @@ class Bound:
         self.links, self.hooks, self.refused = [], [], None
         self.children, self.kept = [], []  # of each submodule: the dictionary of its own, and a copy of that
         self.calls = {}  # by the shapes of the arguments
-        self.last = (_never, None, None)  # of calls
+        self.last = (_never, None, None, False)  # of calls
         # By the formats of the tensors: how results are given, and whether a call was compared.
         self.puts, self.checked = {}, set()
         keys = [s["name"] if s["parameter"] is True else s["parameter"] for s in package.json["inputs"]
@@ -141,7 +157,7 @@ class Bound:
             self.calls.clear()
         call = held(package.store, package.calls[(index, *shapes)], tensors, tuple(i for i, _ in formats),
                     self.puts[formats])
-        self.calls[own] = guard(tensors), call, index
+        self.calls[own] = guard(tensors), call, index, any(t.requires_grad for t in tensors)
 
     def changed(self, traced):
         for place, name, child in self.followed if traced else self.links:
