@@ -28,8 +28,10 @@ static int taps_of(Nodes *n, int a, const Windows *w, double fill)
     for (int d = 0; d < rank; d++) low[d] = size_number(0), size[d] = n->node[a].size[d];
     int inside = 1;
     for (int d = 0; d < w->dims; d++) {
-        Size reach = number_over(size_plus(w->out[d], minus), w->stride[d],
-                                 (w->kernel[d] - 1) * w->dilation[d] + 1);
+        const int64_t span = (w->kernel[d] - 1) * w->dilation[d] + 1, more = span - w->stride[d];
+        Size reach = number_over(size_plus(w->out[d], minus), w->stride[d], span);
+        if (more > 0)
+            size_know_sum(n->sizes, number_over(w->out[d], w->stride[d], 0), size_number(more));
         inside &= w->padding[d] == 0 && !size_less(w->in[d], reach);
         for (int k = 0; k < SIZE_BINDINGS; k++) inside &= reach.at[k] <= w->in[d].at[k];
         low[w->lead + d] = size_number(w->padding[d]);

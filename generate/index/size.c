@@ -261,7 +261,7 @@ static void know_place(SizeTable *t, const Sizes *sizes, Place p, Size s)
     char product[SIZE_TEXT] = "", other[SIZE_TEXT];
     Error unused;
     if (factors(t, s, 0, 8, product)) return;
-    char *text = derivation_expression(&t->derived, size_at, &p);
+    char *text = derivation_expression(&t->derived, size_at, &p, sizes, SIZE_BINDINGS);
     if (text && is_right(t, sizes, text, s))
         know(t, s, text);
     else if (!size_text(t, s, other, &unused))

@@ -133,7 +133,7 @@ int algebra_extremes(const Derivation *v, Description *d, Error *err)
     if (!s || derivation_bind(v, s, &b, err)) return -1;
     d->rotates = find_rotates(v, s, sizes_flops(b) > UNPROVEN_FLOPS);
     int node = exact_node(v, b);
-    if (node >= 0) d->exact = derivation_expression(v, call_terms, &node);
+    if (node >= 0) d->exact = derivation_expression(v, call_terms, &node, NULL, 0);
     graph_bound_free(b);
     return 0;
 }

@@ -56,7 +56,7 @@ static int find_outputs(Derivation *v, Error *err)
                            dtype_name(have->dtype));
         if (rc || y->rank >= 0) continue;
         for (int d = 0; d < have->rank && !rc; d++) {
-            char *text = derivation_expression(v, output_size, &(OutputDim){i, d});
+            char *text = derivation_expression(v, output_size, &(OutputDim){i, d}, NULL, 0);
             if (text)
                 y->shape[d] = derivation_keep(v, text);
             else

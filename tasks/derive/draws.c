@@ -147,7 +147,7 @@ static char *tied_axis(const Derivation *v, const Range *r, const Sizes *sizes, 
  * found. n 0: no axis that is tied to others stands for it. */
 static char *largest_of(Derivation *v, const Sizes *sizes, int n, const Range *own)
 {
-    char *size = derivation_expression(v, range_size, own), *largest = NULL;
+    char *size = derivation_expression(v, range_size, own, NULL, 0), *largest = NULL;
     int named = 0;
     for (int i = 0; size && i < v->draft.n_axes; i++) named |= word_in(size, v->axes[i].name);
     if (!named) {

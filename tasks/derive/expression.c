@@ -26,14 +26,14 @@ static int add(Probes *p, const Sizes *s, BoundNumber *f, const void *what)
     return 1;
 }
 
-/* The module's own sizes, then each axis moved alone: far, which tells factors apart, and near, which
+/* Each axis moved alone from the module's own sizes: far, which tells factors apart, and near, which
  * tells remainders apart; and all of them moved together. */
-static void probe(Probes *p, BoundNumber *f, const void *what)
+static void probe(Probes *p, const Sizes *from, BoundNumber *f, const void *what)
 {
     static const int64_t near[] = {1, -1, 2, 3, -3, 5, 7, 8, 11, 12, 16, 24, 32, 64};
     static const int64_t parts[] = {2, 3, 5, 8};
-    Sizes own = derivation_own(p->v), all = own;
-    add(p, &own, f, what);
+    const Sizes own = *from;
+    Sizes all = own;
     for (int i = 0; i < p->v->draft.n_axes; i++) {
         int found = 0;
         for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
@@ -189,13 +189,17 @@ static char *weighted(const Probes *p, const int *axes, int n)
     return try_text(p, whole);
 }
 
-char *derivation_expression(const Derivation *v, BoundNumber *f, const void *what)
+char *derivation_expression(const Derivation *v, BoundNumber *f, const void *what, const Sizes *more,
+                            int n_more)
 {
     Probes *p = memory_alloc(sizeof *p);
     int axes[TASK_MAX_AXES], n = 0;
     char *text = NULL;
     p->v = v;
-    probe(p, f, what);
+    Sizes own = derivation_own(v);
+    add(p, &own, f, what);
+    for (int i = 0; i < n_more && p->n; i++) add(p, &more[i], f, what);
+    probe(p, &own, f, what);
     for (int i = 0; i < v->draft.n_axes && p->n; i++)
         if (depends(p, i)) axes[n++] = i;
     if (p->n && !n) text = try_text(p, memory_printf("%lld", (long long)p->value[0]));

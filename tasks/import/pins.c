@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tasks/import/tables.h"
 
 enum { PINS_LEAST = 32 }; /* a larger least size is one of the module's own numbers */
 enum { SAMPLES = 192, SAMPLE_SPAN = 24, SAMPLE_STEP = 48, PASSES = 16 };
@@ -231,7 +232,7 @@ int pins_find(Program *p, Error *err)
         if (p->symbols.list[i].low > PINS_LEAST ||
             p->symbols.list[i].low == p->symbols.list[i].high)
             p->symbols.list[i].pinned = 1;
-    if (pin_by_arguments(p, err)) return -1;
+    if (pin_by_arguments(p, err) || tables_pin(p, err)) return -1;
     for (int pass = 0; pass < PASSES && pin_by_guards(p) + equate_by_guards(p) + equate_alike(p);
          pass++)
         continue;

@@ -7,7 +7,8 @@
 enum { PINS_MAX_CONSTRAINTS = 64 };
 
 /* Pins the symbols that the module itself fixes: a guard such as `s0 // 8 == 96`, a least size above
- * PINS_LEAST, or an argument that has no integer expression, such as 1 / sqrt(s0). */
+ * PINS_LEAST, an argument that has no integer expression, such as 1 / sqrt(s0), or
+ * a table of which the graph computes the rows. */
 int pins_find(Program *p, Error *err);
 
 /* The guards that small sizes can break, as expressions over axes, which have their names by now.

@@ -509,6 +509,13 @@ def boundary():
     def direct():
         return held(*tensors, stream)
 
+    def module_kept():
+        return inner(*args, **named)
+
+    def captured():  # what a module keeps is of no use in a graph
+        taken = [t.contiguous() for t in tensors]
+        return call(taken, [t.data_ptr() for t in taken], op._stream(tensors[0].get_device()))
+
     n, bare = sum(f is launch for f, _, _ in steps), in_a_row(steps)
     one, alone = torch.zeros(1, device=device), in_a_row([s for s in steps if s[0] is launch][:1])
     with torch.no_grad():
@@ -528,7 +535,7 @@ def boundary():
             breakdown(sources["held"].split("\n\n")[1], held.__globals__, tensors, stream)
             steps_apart(steps)
         if device == "cuda":
-            graphs(lambda: inner(*args, **named), direct)
+            graphs(module_kept, captured)
 
 
 def graphs(whole, direct):
