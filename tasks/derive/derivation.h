@@ -37,7 +37,7 @@ Sizes derivation_own(const Derivation *v); /* the module's own sizes */
 /* Finds an expression over the axes that equals f wherever the graph can be bound; NULL: none is
  * found. f returns a number of a bound graph. The caller keeps the text with derivation_keep. */
 typedef int64_t BoundNumber(const Derivation *v, const GraphBound *b, const void *what);
-char *derivation_expression(const Derivation *v, BoundNumber *f, const void *what, const Sizes *more,
-                            int n_more);
+char *derivation_expression(const Derivation *v, BoundNumber *f, const void *what,
+                            const Sizes *more, int n_more);
 
 #endif

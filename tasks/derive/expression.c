@@ -138,6 +138,31 @@ static char *linear(const Probes *p, int axis)
     return stepped(p, axis);
 }
 
+/* Does the form hold at the next sizes of the axis, which have all remainders of a stride? The first one
+ * at which it does not becomes a probe. */
+static int holds_beyond(Probes *p, const char *text, int axis, BoundNumber *f, const void *what)
+{
+    for (int k = 1; k <= MAX_STEP; k++) {
+        Sizes s = p->at[0];
+        int64_t x;
+        s.at[axis] += k;
+        if (!add(p, &s, f, what)) continue;
+        if (derivation_value(p->v, &s, text, &x, NULL) || x != p->value[p->n - 1]) return 0;
+        p->n--;
+    }
+    return 1;
+}
+
+static char *linear_form(Probes *p, int axis, BoundNumber *f, const void *what)
+{
+    for (int i = 0; i < EACH; i++) {
+        char *text = linear(p, axis);
+        if (!text || holds_beyond(p, text, axis, f, what)) return text;
+        free(text);
+    }
+    return NULL;
+}
+
 static char *product(const Probes *p, const int *axes, int n)
 {
     int64_t rest = p->value[0];
@@ -189,8 +214,8 @@ static char *weighted(const Probes *p, const int *axes, int n)
     return try_text(p, whole);
 }
 
-char *derivation_expression(const Derivation *v, BoundNumber *f, const void *what, const Sizes *more,
-                            int n_more)
+char *derivation_expression(const Derivation *v, BoundNumber *f, const void *what,
+                            const Sizes *more, int n_more)
 {
     Probes *p = memory_alloc(sizeof *p);
     int axes[TASK_MAX_AXES], n = 0;
@@ -204,7 +229,7 @@ char *derivation_expression(const Derivation *v, BoundNumber *f, const void *wha
         if (depends(p, i)) axes[n++] = i;
     if (p->n && !n) text = try_text(p, memory_printf("%lld", (long long)p->value[0]));
     if (n) text = product(p, axes, n);
-    if (n == 1 && !text) text = linear(p, axes[0]);
+    if (n == 1 && !text) text = linear_form(p, axes[0], f, what);
     if (n > 1 && !text) text = weighted(p, axes, n);
     free(p);
     return text;

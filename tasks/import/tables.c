@@ -10,11 +10,11 @@ static const char *operator_of(const json_t *node)
 }
 
 /* The operator's name without its overload is one of a list that NULL ends. */
-static int is_one_of(const char *operator, const char *const *list)
+static int is_one_of(const char *operator, const char * const * list)
 {
     size_t len = strcspn(operator, ".");
     for (; *list; list++)
-        if (strlen(*list) == len && !strncmp(operator, *list, len)) return 1;
+        if (strlen(*list) == len && !strncmp(operator, * list, len)) return 1;
     return 0;
 }
 
@@ -45,7 +45,8 @@ static int has_number(const json_t *node)
         json_t *arg = json_object_get(input, "arg"), *n = json_object_get(arg, "as_int");
         const char *name = json_string_value(json_object_get(input, "name"));
         if (!n) n = json_object_get(arg, "as_float");
-        if (json_number_value(n) > 1 && name && strcmp(name, "dtype") && strcmp(name, "layout")) return 1;
+        if (json_number_value(n) > 1 && name && strcmp(name, "dtype") && strcmp(name, "layout"))
+            return 1;
     }
     return 0;
 }
@@ -94,7 +95,8 @@ static int pin_dimension(Program *p, const char *tensor, int64_t dim, Error *err
 }
 
 /* x[i, None, k]: the dimensions that have an index. */
-static int pin_indexed(Program *p, const json_t *node, const char *tensor, const json_t *set, Error *err)
+static int pin_indexed(Program *p, const json_t *node, const char *tensor, const json_t *set,
+                       Error *err)
 {
     json_t *list = argument(node, "indices"), *at;
     json_t *indices = json_object_get(list, "as_optional_tensors");
@@ -107,7 +109,8 @@ static int pin_indexed(Program *p, const json_t *node, const char *tensor, const
     return 0;
 }
 
-static int pin_table(Program *p, const json_t *node, const char *operator, const json_t *set, Error *err)
+static int pin_table(Program *p, const json_t *node, const char *operator, const json_t * set,
+                     Error *err)
 {
     int is_embedding = !strncmp(operator, "embedding.", 10);
     const char *tensor = tensor_of(argument(node, is_embedding ? "weight" : "self"));
@@ -121,16 +124,17 @@ static int pin_table(Program *p, const json_t *node, const char *operator, const
 int tables_pin(Program *p, Error *err)
 {
     static const char *const tables[] = {"embedding", "index_select", "gather", "index", NULL},
-                             *const bounds[] = {"clamp", "clamp_max", "minimum", "min", "remainder", "fmod",
-                                                "full_like", "full", NULL},
-                             *const within[] = {"argmax", "argmin", "topk", "sort", "argsort", "nonzero",
-                                                "linear", "matmul", "mm", "bmm", NULL};
+                             *const bounds[] = {"clamp", "clamp_max", "minimum", "min", "remainder",
+                                                "fmod",  "full_like", "full",    NULL},
+                             *const within[] = {"argmax",  "argmin",  "topk",   "sort",
+                                                "argsort", "nonzero", "linear", "matmul",
+                                                "mm",      "bmm",     NULL};
     json_t *set = json_object(), *node;
     size_t i;
     int rc = 0;
     json_array_foreach(p->nodes, i, node)
     {
-        const char *operator = operator_of(node);
+        const char *operator= operator_of(node);
         json_t *inputs = json_object_get(node, "inputs");
         if (is_one_of(operator, tables))
             rc = pin_table(p, node, operator, set, err);

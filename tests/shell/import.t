@@ -6,13 +6,15 @@ need python3
 fixtures=$root/tests/fixtures/import
 
 for name in row several causal assigned cells composed contracted rewritten guarded joined diagonal \
-    spectral untrained; do
+    spectral untrained buckets; do
     run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
     [ "$(cat out)" = "tasks/$name" ]; ok $? "the folder of an imported task is told"
     run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts an imported task"
 done
 run quern-import "$fixtures/row.pt2" -o again && cmp -s tasks/row/task.json again/row/task.json
 ok $? "the same archive gives the same bytes"
+grep -q '"shape": \["12", "channels"\]' tasks/buckets/task.json
+ok $? "a table has a row for each bucket of the graph"
 grep -q '"linear = aten.linear(x, up_weight, up_bias)"' tasks/row/task.json; ok $? "operators are lines"
 ! grep -q dropout tasks/row/task.json; ok $? "dropout is removed in evaluation"
 grep -q '"features % 4 == 0"' tasks/row/task.json; ok $? "a guard is a constraint"

@@ -205,7 +205,8 @@ layer.held.capturing = lambda: capturing[0]
 empty = writer.scope["_q_empty"]
 writer.scope["_q_empty"] = lambda shape, *more: made.append(shape) or empty(shape, *more)
 turned = x.t().contiguous().t()
-results = layer.held.Results([(torch.float64, None), (None, None), (None, None)], "r0, tensors[0], r1, r2", {})
+casts = [(torch.float64, None), (None, None), (None, None)]
+results = layer.held.Results(casts, "r0, tensors[0], r1, r2", {})
 cases = [(layer.held.held(stored, call, [x, w], (), None), x),
          (layer.held.held(stored, call, [turned, w], (0,), results.function()), turned)]
 for held, x in cases:

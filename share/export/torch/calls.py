@@ -266,8 +266,8 @@ def _modes():
 
 
 def guard(tensors):
-    """A function that tells whether tensors have the types, shapes, strides, devices and requires_grad of these,
-    under the same modes of PyTorch."""
+    """A function that tells whether tensors have the types, shapes, strides, devices and requires_grad of
+    these, under the same modes of PyTorch."""
     firsts = [next(k for k, other in enumerate(tensors) if other is t) for t in tensors]
     if firsts != list(range(len(tensors))):  # PyTorch's takes each tensor once
         single = sorted(set(firsts))
@@ -280,7 +280,8 @@ def guard(tensors):
             dynamic_dims_strides=[list(t.stride()) for t in tensors]).check
     except (AttributeError, TypeError):  # not in this PyTorch
         def told(given):
-            return _modes(), [(type(t), t.dtype, t.shape, t.stride(), t.device, t.requires_grad) for t in given]
+            return _modes(), [(type(t), t.dtype, t.shape, t.stride(), t.device, t.requires_grad)
+                              for t in given]
 
         want = told(tensors)
         return lambda *given: all(isinstance(t, torch.Tensor) for t in given) and told(given) == want

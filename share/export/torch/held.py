@@ -13,12 +13,13 @@ from .lines import ALIGNMENT, Source
 REFUSED = object()  # what a call gives that the kernels cannot take
 _MOST_HELDS = 64  # calls of one set of shapes, by how results are given
 # Without the check that CUDA is there: a tensor lies on it.
-capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None) or torch.cuda.is_current_stream_capturing
+capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None) or (
+    torch.cuda.is_current_stream_capturing)
 
 
 class Store:
-    """The memory that the calls of a package keep. The oldest goes where there is more than MOST: 32 MiB, what
-    cuBLAS keeps for itself on an H200 (2026-11-30)."""
+    """The memory that the calls of a package keep. The oldest goes where there is more than MOST: 32 MiB,
+    what cuBLAS keeps for itself on an H200 (2026-11-30)."""
 
     MOST, ENTRIES = 32 << 20, 256
 
@@ -39,8 +40,8 @@ class Store:
 
 
 class Held(Source):
-    """The source of a module's call: of the inputs and the stream. copies: (shape, type) of the inputs that are
-    made contiguous before, by name. results: a Results. stays: whether memory is kept."""
+    """The source of a module's call: of the inputs and the stream. copies: (shape, type) of the inputs that
+    are made contiguous before, by name. results: a Results. stays: whether memory is kept."""
 
     astray = "_q_refused"
 
@@ -175,8 +176,8 @@ class Held(Source):
 
 
 class Results:
-    """How a module gives the results of the operator, r0, r1 and so on: casts, of each a type and a memory format
-    or None, and the source of what it gives, of those and of the tensors that it takes."""
+    """How a module gives the results of the operator, r0, r1 and so on: casts, of each a type and a memory
+    format or None, and the source of what it gives, of those and of the tensors that it takes."""
 
     def __init__(self, casts, text, scope):
         self.text, self.scope, self.lines = text, dict(scope), []

@@ -199,8 +199,8 @@ class Source:
         self._share(groups, space)
 
     def _groups(self, kept):
-        """The buffers of each type that lie in one allocation, and the workspace. What has an allocation of its
-        own is put into kept."""
+        """The buffers of each type that lie in one allocation, and the workspace. What has an allocation of
+        its own is put into kept."""
         memory, groups = self.writer.memory, {}
         for name, (shape, dtype) in memory.items():
             if name not in kept and name != plan.WORKSPACE:

@@ -90,10 +90,55 @@ static void test_rounded_quotients_are_told_apart(void **state)
     task_free(task);
 }
 
+/* An image whose width is divided three times, as stages of a network do: (width + 5) / 16 fits many sizes
+ * near the task's own, too. Small images have no place for z's windows. */
+static void test_windows_of_windows_have_expressions(void **state)
+{
+    static SizeTable t;
+    static const char *const lines[] = {
+        "a = aten.max_pool2d(x, [7, 7], [4, 4], [3, 3])",
+        "b = aten.max_pool2d(a, [3, 3], [2, 2], [1, 1])",
+        "y = aten.max_pool2d(b, [2, 2], [2, 2])",
+        "z = aten.max_pool2d(a, [4, 4], [4, 4])",
+    };
+    DraftAxis axes[] = {{"channels", NULL, 16}, {"height", NULL, 64}, {"width", NULL, 64}};
+    DraftTensor x = tensor("x", DTYPE_F32, "channels", "height"),
+                out[] = {{.name = "y", .dtype = DTYPES, .rank = -1},
+                         {.name = "z", .dtype = DTYPES, .rank = -1}};
+    x.shape[x.rank++] = "width";
+    Task *task = planned(&(Draft){.name = "stages",
+                                  .level = 1,
+                                  .axes = axes,
+                                  .n_axes = 3,
+                                  .inputs = &x,
+                                  .n_inputs = 1,
+                                  .outputs = out,
+                                  .n_outputs = 2,
+                                  .lines = lines,
+                                  .n_lines = 4});
+    Error err;
+    char text[SIZE_TEXT];
+    (void)state;
+    if (size_open(&t, task, &err)) fail_msg("%s", err.text);
+    Size pair = size_number(1);
+    for (int d = 1; d < 3; d++) {
+        Size s;
+        for (int k = 0; k < SIZE_BINDINGS; k++)
+            s.at[k] = t.bound[k]->values[t.bound[k]->graph->first[2]].tensor.size[d];
+        if (size_text(&t, s, text, &err)) fail_msg("%s", err.text);
+        assert_string_equal(text, d == 1 ? "((height + 7) / 16)" : "((width + 7) / 16)");
+        pair = size_times(pair, s);
+    }
+    if (size_text(&t, pair, text, &err)) fail_msg("%s", err.text);
+    size_close(&t);
+    task_free(task);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounded_quotients_are_told_apart),
+        cmocka_unit_test(test_windows_of_windows_have_expressions),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
