@@ -14,7 +14,9 @@ from export_complex import Pairs, has_complex
 from export_source import Placed, Refused, blame, reason, watched
 
 MAX_FREE = 130  # parameters and buffers; of more, dimensions are fixed, since tracing would take minutes
-MAX_TRACE = 45  # CPU seconds of a trace with free sizes; a Swin's windows take minutes (2026-11-30)
+# CPU seconds of a trace with free sizes of all tensors, then of fewer: modules of 130 parameters take some 10,
+# and a Swin's windows minutes (2026-11-30).
+MAX_TRACE = 25, 12
 
 
 class Late(BaseException):
@@ -392,11 +394,12 @@ def trace(source, module, inputs, answers=()):
     ]
     first, device = None, inputs[0].device if inputs else "meta"
     for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
+        seconds = MAX_TRACE[0 if first is None else 1]
         given = unmarked(given)
         with watched(source.file, "when it is called"), numbers_kept(), recurrent_shapes(), \
                 Placed(device), torch.no_grad(), expanded(), answered(answers), attributes_kept(module):
             try:
-                with in_time(MAX_TRACE) if shapes else contextlib.nullcontext():
+                with in_time(seconds) if shapes else contextlib.nullcontext():
                     program = torch.export.export(callee, given, dynamic_shapes=shapes, strict=False)
                 if has_regions(program):
                     program = torch.export.export(
