@@ -14,8 +14,8 @@ from export_complex import Pairs, has_complex
 from export_source import Placed, Refused, blame, reason, watched
 
 MAX_FREE = 130  # parameters and buffers; of more, dimensions are fixed, since tracing would take minutes
-# CPU seconds of a trace with free sizes of all tensors, then of fewer: modules of 130 parameters take some 10,
-# and a Swin's windows minutes (2026-11-30).
+# CPU seconds of a trace with free sizes of all tensors, then of fewer: modules of 130 parameters take some
+# 10, and a Swin's windows minutes (2026-11-30).
 MAX_TRACE = 25, 12
 
 

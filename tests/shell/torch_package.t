@@ -217,7 +217,8 @@ for held, x in cases:
         h = torch.nn.functional.linear(x, w)
         v = h[:, 4:].reshape(4, 2, 2).transpose(0, 1)
         near = lambda a, b: torch.allclose(a, b.to(a.dtype), atol=1e-5)
-        print(len(made), near(y, h + v.sum()), near(z, v * v), near(d, h[2:].flatten()[1:9]), y.dtype, len(got) == 3 or got[1] is x)
+        print(len(made), near(y, h + v.sum()), near(z, v * v), near(d, h[2:].flatten()[1:9]), y.dtype,
+              len(got) == 3 or got[1] is x)
 capturing[0] = True
 print(held(x, w, 1) is layer.held.REFUSED, len(stored.kept))
 stored.MOST = 1000
