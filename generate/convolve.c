@@ -1,5 +1,6 @@
-/* The text of a convolution's kernels: of those that pack the input and the filters, and of the product. The
- * loops are in convolve.cu. */
+/* Which op lines are convolutions that a kernel can compute, which of its tiles and copies is fastest, and
+ * what of the graph around them it computes, too; the texts of the kernels. The loops are in convolve.cu.
+ * Over 800 lines: what is chosen and what is written are of the same tiles. */
 #include "generate/convolve.h"
 
 #include <math.h>
@@ -9,20 +10,40 @@
 
 #include "base/embed.h"
 #include "base/memory.h"
-#include "base/part.h"
 #include "generate/estimate.h"
 #include "generate/fold_text.h"
 #include "generate/layout.h"
 
-EMBED(generate_convolve, "generate/convolve.cu")
-
-/* Of convolve.cu. */
-enum { LINE = 128, THREADS = 256, SMS = 132, RESIDENT = 2, QUAD = 4, PACKED = 512, COLUMNS = 128 };
-enum { MOST_IMAGE = 1 << 28, SHARED_FOR_STAGES = 98304 };
-/* What takes how long on an H200, by its simulation: flops a second by the rows of a tile, seconds of a tile
- * beside its sums, bytes a second, and launches. enough: of the library's time. */
-static const double narrow_rate = 2.2e14, wide_rate = 2.8e14, tile_time = 3e-6, bytes_rate = 3.3e12,
-                    launches = 8e-6, enough = 0.75;
+/* Of convolve.cu. STAGING: bytes of results on their way; FOLDED_LINE: of folds of an output. */
+enum {
+    LINE = 128,
+    QUAD = 4,
+    TERMS = 32,
+    THREADS = 256,
+    PACKED = 512,
+    COLUMNS = 128,
+    WIDE = 256,
+    COPIER = 32,
+    STAGING = 32768,
+    FOLDED_LINE = 32,
+    ALIGN = 1024,
+    MOST_STAGES = 8
+};
+enum { SMS = 132, RESIDENT = 2 };
+enum {
+    MOST_IMAGE = 1 << 28,
+    SHARED_FOR_STAGES = 98304,
+    MOST_SHARED = 115712,
+    MOST_SHARED_ALONE = 232448
+};
+/* What takes how long on an H200 (2026-11-30, KernelBench's convolutions of two dimensions of 32 to 128
+ * filters): flops a second by rows and columns of a tile, and what a tile takes beside its sums, where
+ * threads copy and by tensor maps; bytes a second, and launches. enough: of the library's time; most_maps: by
+ * tensor maps where the filters fill the tiles (of k1_71 and k1_78 they fill half, and lost). */
+static const double async_rate[2] = {2.0e14, 2.8e14}, async_tile = 1.5e-6,
+                    maps_rate[2][2] = {{2.1e14, 2.25e14}, {3.6e14, 4.7e14}},
+                    maps_tile[2][2] = {{1.5e-6, 2.4e-6}, {2.2e-6, 8.9e-6}}, bytes_rate = 3.3e12,
+                    launches = 8e-6, enough = 0.75, most_maps = 0.97;
 
 typedef struct {
     Convolution at[SIZE_BINDINGS];
@@ -123,24 +144,72 @@ static int tile_rows(const MatrixProduct *m)
     return m->count[PRODUCT_ROWS].at[0] > 64 ? 128 : 64;
 }
 
-static double seconds(const Bindings *b, int rows, int columns)
+/* Outputs of the largest class along a dimension. */
+static double most_along(const Convolution *v, int d)
+{
+    return ceil((double)v->w[d].out / (v->transposed ? (double)v->w[d].stride : 1));
+}
+
+/* Of the outputs of a transposed one, which read by the same taps. */
+static double classes_of(const Convolution *v)
+{
+    double classes = 1;
+    for (int d = 0; d < WINDOW_DIMS && v->transposed; d++) classes *= (double)v->w[d].stride;
+    return classes;
+}
+
+/* The tiles of the largest class of an image. */
+static double tiles_of(const Convolution *v, const MatrixProduct *m)
+{
+    double outputs = 1, boxes = 1;
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        outputs *= most_along(v, d);
+        boxes *= ceil(most_along(v, d) / m->box[d]);
+    }
+    return m->copy == COPY_TENSOR ? boxes : ceil(outputs / m->tile);
+}
+
+/* The box of outputs that leaves fewest beside the image; among equal ones the widest. */
+static void choose_box(const Convolution *v, MatrixProduct *m)
+{
+    double best = HUGE_VAL;
+    m->copy = COPY_TENSOR;
+    for (int wide = m->tile; wide >= 8; wide /= 2)
+        for (int high = m->tile / wide; high; high /= 2) {
+            MatrixProduct x = *m;
+            x.box[0] = m->tile / wide / high, x.box[1] = high, x.box[2] = wide;
+            const double tiles = tiles_of(v, &x);
+            if (tiles >= best) continue;
+            best = tiles;
+            memcpy(m->box, x.box, sizeof m->box);
+        }
+}
+
+/* Neighbouring outputs of a class read neighbours, which a tensor map has as a box. */
+static int is_mapped(const Convolution *v)
+{
+    int same = 1;
+    for (int d = 0; d < WINDOW_DIMS; d++) same &= v->transposed || v->w[d].stride == 1;
+    return same;
+}
+
+static double seconds(const Bindings *b, const MatrixProduct *m)
 {
     const Convolution *v = &b->at[0];
     const Shape s = shape_of(b);
-    double classes = 1, most = 1, taps = 1;
-    for (int d = 0; d < WINDOW_DIMS; d++) {
-        const double by = v->transposed ? (double)v->w[d].stride : 1;
-        classes *= by;
-        most *= ceil((double)v->w[d].out / by);
-        taps *= ceil((double)v->w[d].kernel / by);
-    }
-    double quads = ceil((double)v->in / QUAD), depth = ceil(taps * quads / 8) * 32,
+    const int rows = tile_rows(m), maps = m->copy == COPY_TENSOR;
+    double taps = 1;
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        taps *= ceil((double)v->w[d].kernel / (v->transposed ? (double)v->w[d].stride : 1));
+    double quads = ceil((double)v->in / QUAD),
+           depth = maps ? taps * ceil(quads / 8) * TERMS : ceil(taps * quads / 8) * TERMS,
            images = (double)v->batch,
-           items = ceil((double)v->out / rows) * ceil(most / columns) * images * classes,
+           items = ceil((double)v->out / rows) * tiles_of(v, m) * images * classes_of(v),
            packed = 4 * images * (double)s.places.at[0] * (quads * QUAD + (double)v->in),
            result = 4 * images * (double)(s.outputs.at[0] * v->out),
-           one = 2. * rows * columns * depth / ((rows > 64 ? wide_rate : narrow_rate) / SMS),
-           sums = ceil(items / SMS) * (one + tile_time * columns / 256);
+           rate = maps ? maps_rate[rows > 64][m->tile == WIDE] : async_rate[rows > 64],
+           tile = maps ? maps_tile[rows > 64][m->tile == WIDE] : async_tile,
+           sums = ceil(items / SMS) * (2. * rows * m->tile * depth / (rate / SMS) + tile);
     return fmax(sums, (packed / 2 + result) / bytes_rate) + packed / bytes_rate + launches;
 }
 
@@ -159,21 +228,75 @@ double convolve_us(const Nodes *n, const MatrixProduct *m)
 {
     Bindings b;
     if (!read_bindings(n, n->node[m->of].line, &b)) return 0;
-    return 1e6 * seconds(&b, tile_rows(m), m->tile);
+    return 1e6 * seconds(&b, m);
+}
+
+/* The tile, and how it is copied, by which the kernel is fastest. Returns its seconds. */
+static double choose_tile(const Bindings *b, MatrixProduct *m)
+{
+    m->tile = COLUMNS, m->copy = COPY_ASYNC;
+    double best = seconds(b, m);
+    for (int tile = COLUMNS; tile <= WIDE && is_mapped(&b->at[0]); tile *= 2) {
+        MatrixProduct x = *m;
+        x.tile = tile;
+        choose_box(&b->at[0], &x);
+        const double time = seconds(b, &x);
+        if (time < best) best = time, *m = x;
+    }
+    return best;
 }
 
 void convolve_choose(const Nodes *n, const char *key, MatrixProduct *m)
 {
     Bindings b;
     if (!read_bindings(n, n->node[m->of].line, &b)) return;
-    const int rows = tile_rows(m);
-    int route =
-        seconds(&b, rows, COLUMNS) < enough * library_seconds_of(&b) ? ROUTE_TENSOR : ROUTE_LIBRARY;
+    const int mapped = is_mapped(&b.at[0]);
+    const double own = choose_tile(&b, m);
+    const int full = m->copy == COPY_TENSOR && b.at[0].out % tile_rows(m) == 0,
+              route = own < (full ? most_maps : enough) * library_seconds_of(&b) ? ROUTE_TENSOR
+                                                                                 : ROUTE_LIBRARY;
+    m->parts = 1;
     m->route = genes_choose(
         n->genes, key, &(GenePoint){.gene = GENE_ROUTE, .by_default = route, .most = ROUTE_TENSOR});
-    m->tile = COLUMNS;
-    m->stages = SHARED_FOR_STAGES / (LINE * (rows + COLUMNS));
-    m->parts = 1;
+    if (m->route == ROUTE_LIBRARY) return;
+    m->copy = genes_choose(n->genes, key,
+                           &(GenePoint){.gene = GENE_COPY,
+                                        .by_default = m->copy,
+                                        .least = COPY_ASYNC,
+                                        .most = mapped ? COPY_TENSOR : COPY_ASYNC});
+    m->tile = genes_choose(n->genes, key,
+                           &(GenePoint){.gene = GENE_TILE,
+                                        .by_default = m->copy == COPY_TENSOR ? m->tile : COLUMNS,
+                                        .least = COLUMNS,
+                                        .most = m->copy == COPY_TENSOR ? WIDE : COLUMNS,
+                                        .step = COLUMNS});
+    if (m->copy == COPY_TENSOR)
+        choose_box(&b.at[0], m);
+    else
+        memset(m->box, 0, sizeof m->box);
+}
+
+/* Results have shared memory of their own where a block makes several items: its stages are filled again. */
+static int staging_of(const MatrixProduct *m)
+{
+    return m->stat[0] ? STAGING : m->folded ? FOLDED_LINE * (int)m->tile : 0;
+}
+
+/* A block's threads, how many a multiprocessor has of it, and its stages and bytes of shared memory. */
+typedef struct {
+    int threads, resident, stages, shared;
+} Blocks;
+
+static Blocks blocks_of(const MatrixProduct *m)
+{
+    const int rows = tile_rows(m), stage = LINE * (rows + m->tile), own = staging_of(m);
+    if (m->copy != COPY_TENSOR)
+        return (Blocks){THREADS, RESIDENT, SHARED_FOR_STAGES / stage,
+                        SHARED_FOR_STAGES / stage * stage + ALIGN};
+    const int alone = m->tile == WIDE && (own || rows > 64),
+              room = (alone ? MOST_SHARED_ALONE : MOST_SHARED) - 2 * ALIGN - own,
+              stages = room / stage < MOST_STAGES ? room / stage : MOST_STAGES;
+    return (Blocks){THREADS + COPIER, alone ? 1 : RESIDENT, stages, stages * stage + own + ALIGN};
 }
 
 /* ---- folds ---- */
@@ -293,12 +416,12 @@ int convolve_parts(const Nodes *n, int fold)
 {
     MatrixProduct m;
     Bindings b;
-    double tiles = 1;
     if (n->node[fold].parts || convolve_folded(n, fold, &m) < 0 ||
         !read_bindings(n, n->node[m.of].line, &b))
         return 0;
-    for (int d = 0; d < WINDOW_DIMS; d++) tiles *= (double)b.at[0].w[d].out;
-    return m.folded == PRODUCT_ROWS ? 1 : (int)fmin(ceil(tiles / m.tile), MOST_PARTS);
+    return m.folded == PRODUCT_ROWS
+               ? 1
+               : (int)fmin(tiles_of(&b.at[0], &m) * classes_of(&b.at[0]), MOST_PARTS);
 }
 
 /* ---- statistics ---- */
@@ -351,19 +474,6 @@ static Size channels_of(const Nodes *n, const Node *f, const MatrixProduct *m)
         !size_divides(size_over(row, places), m->count[PRODUCT_ROWS]))
         return size_number(0);
     return size_over(row, places);
-}
-
-/* A block makes one tile, but of a large image several. */
-static int statistics_parts(const Bindings *b, const MatrixProduct *m)
-{
-    const Convolution *v = &b->at[0];
-    double tiles = 1, classes = 1;
-    for (int d = 0; d < WINDOW_DIMS; d++) {
-        const double by = v->transposed ? (double)v->w[d].stride : 1;
-        classes *= by;
-        tiles *= ceil((double)v->w[d].out / by);
-    }
-    return (int)fmin(ceil(tiles / m->tile) * classes, MOST_PARTS);
 }
 
 /* Instructions that make an element of a node of the convolution's result. */
@@ -437,7 +547,8 @@ static void measure(Nodes *n, int spread)
                                    .by_default = saves_time(n, &m, channels, of),
                                    .most = 1}))
         return;
-    m.parts = statistics_parts(&b, &m);
+    /* a block makes one tile, but of a large image several */
+    m.parts = (int)fmin(tiles_of(&b.at[0], &m) * classes_of(&b.at[0]), MOST_PARTS);
     int part[3];
     const Size columns = size_over(node_count(&n->node[f.arg[0]]), node_count(&f));
     for (int i = 0; i < 3; i++) part[i] = add_statistics(n, spread, &m, channels, of);
@@ -465,6 +576,8 @@ int convolve_measured(const Nodes *n, int kept, MatrixProduct *out)
 
 /* ---- the text ---- */
 
+EMBED(generate_convolve, "generate/convolve.cu")
+
 static void put_three(ProductWriter *w, const Size *s)
 {
     for (int d = 0; d < WINDOW_DIMS; d++)
@@ -487,8 +600,11 @@ static void put_shape(ProductWriter *w, const Bindings *b, const Shape *s)
     put_three(w, stride);
     put_three(w, padding);
     put_three(w, dilation);
-    buffer_printf(&w->body, "(%s + 3) / 4, %d};\n", product_size(w, s->channels),
-                  b->at[0].transposed);
+    buffer_printf(&w->body, "(%s + 3) / 4, %d, {%d, %d, %d}};\n", product_size(w, s->channels),
+                  b->at[0].transposed, w->m->box[0], w->m->box[1], w->m->box[2]);
+    buffer_printf(&w->body, "    const Convolve%s;\n",
+                  w->m->copy == COPY_TENSOR ? "Maps source = {filters_map, input_map}"
+                                            : "Memory source = {packed_filters, packed_input}");
 }
 
 static void put_fold(ProductWriter *w, const char *rows)
@@ -498,23 +614,26 @@ static void put_fold(ProductWriter *w, const char *rows)
     char parts[16] = "";
     if (outputs) snprintf(parts, sizeof parts, "%d, ", m->parts);
     buffer_printf(&w->body,
-                  "    convolve_fold_%s<%d, %d, %d>(shape, %s, packed_filters, packed_input, %s"
+                  "    convolve_fold_%s<%d, %d, %d>(shape, %s, source, %s"
                   "(float)%s,\n        [](float a, float b) { return %s; }, value, %s);\n",
-                  outputs ? "outputs" : "filters", tile_rows(m), m->tile, m->stages, rows, parts,
-                  fold_start(m->fold), fold_expression(m->fold), w->out);
+                  outputs ? "outputs" : "filters", tile_rows(m), m->tile, blocks_of(m).stages, rows,
+                  parts, fold_start(m->fold), fold_expression(m->fold), w->out);
 }
 
 /* The loop, behind the function that stores. */
 static void put_call(ProductWriter *w, const char *rows)
 {
     const MatrixProduct *m = w->m;
-    buffer_printf(&w->body, "    convolve%s<%d, %d, %d>(shape, %s, packed_filters, packed_input, ",
-                  m->stat[0] ? "_statistics" : "", tile_rows(m), m->tile, m->stages, rows);
+    const Blocks b = blocks_of(m);
+    buffer_printf(&w->body, "    convolve%s<%d, %d, %d", m->stat[0] ? "_statistics" : "",
+                  tile_rows(m), m->tile, b.stages);
     if (m->stat[0]) {
-        buffer_printf(&w->body, "%d, value, {", m->parts);
+        buffer_printf(&w->body, ">(shape, %s, source, %d, value, {", rows, m->parts);
         for (int i = 0; i < 3; i++)
             buffer_printf(&w->body, "%s%s", i ? ", " : "", kernel_tensor(w->k, m->stat[i], 1));
         buffer_puts(&w->body, "}, ");
+    } else {
+        buffer_printf(&w->body, ">(shape, %s, source, ", rows);
     }
     buffer_puts(&w->body, "store);\n");
 }
@@ -621,60 +740,108 @@ static int put_packed_filters(ProductWriter *w, const Texts *t, int transposed)
 /* The kernel, or an equal one's number: in deep networks many are. */
 static int put_source(const ProductWriter *w)
 {
+    const Blocks b = blocks_of(w->m);
     Buffer types;
     buffer_init(&types, 1 << 16);
     kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
     char *source = memory_printf(
-        "extern \"C\" __global__ void __launch_bounds__(%d, %d) kernel_@(%s, const float "
-        "*__restrict__ packed_filters, const float *__restrict__ packed_input)\n"
-        "{\n%s}\n\n",
-        THREADS, RESIDENT, types.data, w->body.data);
+        "extern \"C\" __global__ void __launch_bounds__(%d, %d) kernel_@(%s, %s)\n{\n%s}\n\n",
+        b.threads, b.resident, types.data,
+        w->m->copy == COPY_TENSOR
+            ? "const __grid_constant__ CUtensorMap filters_map, const __grid_constant__ "
+              "CUtensorMap input_map"
+            : "const float *__restrict__ packed_filters, const float *__restrict__ packed_input",
+        w->body.data);
     const int number = kernel_put_source(w->t, source);
     free(source);
     buffer_release(&types);
     return number;
 }
 
+/* As convolve_box copies them: TERMS channels of filters, and of a box of places. */
+static int put_maps(ProductWriter *w, const Shape *s, const Texts *t)
+{
+    const MatrixProduct *m = w->m;
+    char text[SIZE_TEXT];
+    buffer_printf(
+        w->t->plan,
+        "//@ map filters_map_%d = tensor(packed_filters, size=[%s, %s, ceil_div(%s, %d) * "
+        "%d], box=[%d, 1, %d], swizzle=%d)\n"
+        "//@ map input_map_%d = tensor(packed_input, size=[%s, ",
+        w->t->number, t->filters, t->taps, t->channels, QUAD, QUAD, tile_rows(m), TERMS, LINE,
+        w->t->number, t->images);
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        if (size_text(w->k->nodes->sizes, s->in[d], text, w->err)) return -1;
+        buffer_printf(w->t->plan, "%s, ", text);
+    }
+    buffer_printf(w->t->plan, "ceil_div(%s, %d) * %d], box=[1, %d, %d, %d, %d], swizzle=%d)\n",
+                  t->channels, QUAD, QUAD, m->box[0], m->box[1], m->box[2], TERMS, LINE);
+    return 0;
+}
+
+/* How many tiles of outputs an image has, of all classes. */
+static int put_tiles(ProductWriter *w, const Convolution *v, const Shape *s, Buffer *to)
+{
+    const MatrixProduct *m = w->m;
+    const int boxes = m->copy == COPY_TENSOR;
+    char text[SIZE_TEXT];
+    if (!boxes) buffer_puts(to, "ceil_div(");
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        const int64_t by = v->transposed ? v->w[d].stride : 1;
+        if (size_text(w->k->nodes->sizes, s->out[d], text, w->err)) return -1;
+        buffer_puts(to, d ? " * " : "");
+        if (boxes) buffer_puts(to, "ceil_div(");
+        buffer_printf(to, by > 1 ? "ceil_div(%s, %lld)" : "%s", text, (long long)by);
+        if (boxes) buffer_printf(to, ", %d)", m->box[d]);
+    }
+    if (!boxes) buffer_printf(to, ", %d)", m->tile);
+    buffer_printf(to, " * %d", (int)classes_of(v));
+    return 0;
+}
+
 static int put_launch(ProductWriter *w, const Bindings *b, const Shape *s, const Texts *t)
 {
-    const int number = put_source(w);
     const MatrixProduct *m = w->m;
-    const int rows = tile_rows(m);
-    char most[4 * SIZE_TEXT] = "", text[SIZE_TEXT];
-    for (int d = 0; d < WINDOW_DIMS && b->at[0].transposed; d++) {
-        const int64_t by = b->at[0].w[d].stride;
-        if (size_text(w->k->nodes->sizes, s->out[d], text, w->err)) return -1;
-        size_t at = strlen(most);
-        snprintf(most + at, sizeof most - at, "%sceil_div(%s, %lld)", d ? " * " : "", text,
-                 (long long)by);
-    }
-    int64_t classes = 1;
-    for (int d = 0; d < WINDOW_DIMS && b->at[0].transposed; d++) classes *= b->at[0].w[d].stride;
-    buffer_printf(w->t->plan, "//@ launch kernel_%d<<<(%s)", number, t->images);
+    const Blocks blocks = blocks_of(m);
+    const int maps = m->copy == COPY_TENSOR;
+    Buffer grid;
+    buffer_init(&grid, 1 << 14);
+    w->number = put_source(w);
+    buffer_printf(&grid, "(%s)", t->images);
     if (m->folded != PRODUCT_ROWS)
-        buffer_printf(w->t->plan, " * ceil_div(%s, %d)", t->filters, rows);
+        buffer_printf(&grid, " * ceil_div(%s, %d)", t->filters, tile_rows(m));
     if (m->folded == PRODUCT_COLUMNS || m->stat[0])
-        buffer_printf(w->t->plan, " * %d", m->parts);
+        buffer_printf(&grid, " * %d", m->parts);
     else
-        buffer_printf(w->t->plan, " * ceil_div(%s, %d) * %lld", *most ? most : t->outputs, m->tile,
-                      (long long)classes);
-    buffer_printf(w->t->plan, ", %d, %d>>>(", THREADS, m->stages * LINE * (rows + m->tile) + 1024);
-    if (kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
-    buffer_puts(w->t->plan, ", packed_filters, packed_input)\n");
+        buffer_puts(&grid, " * ");
+    int rc = m->folded == PRODUCT_COLUMNS || m->stat[0] ? 0 : put_tiles(w, &b->at[0], s, &grid);
+    if (!rc && maps) rc = put_maps(w, s, t);
+    buffer_printf(w->t->plan, "//@ launch kernel_%d<<<%s, %d, %d>>>(", w->number, grid.data,
+                  blocks.threads, blocks.shared);
+    buffer_release(&grid);
+    if (rc || kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
+    if (maps)
+        buffer_printf(w->t->plan, ", filters_map_%d, input_map_%d)\n", w->t->number, w->t->number);
+    else
+        buffer_puts(w->t->plan, ", packed_filters, packed_input)\n");
     return 0;
 }
 
 int convolve_write(ProductWriter *w)
 {
-    static const int columns[] = {64, 128};
+    static const int columns[] = {64, 128, 256};
     Bindings b;
     Texts t;
     if (!read_bindings(w->k->nodes, w->k->nodes->node[w->m->of].line, &b)) return -1;
     const Shape s = shape_of(&b);
     if (read_texts(w, &s, &t)) return -1;
-    for (int i = 0; i < 2 && !(w->t->helpers >> HELP_CONVOLVE & 1); i++)
+    for (int i = 0; i < 3 && !(w->t->helpers >> HELP_CONVOLVE & 1); i++)
         product_put_multiply(w->t->source, "tf32", columns[i]);
     product_help(w->t, HELP_CONVOLVE, generate_convolve, "convolve");
+    if (w->m->copy == COPY_TENSOR) {
+        product_put_stages(w->t);
+        product_help(w->t, HELP_CONVOLVE_MAPS, generate_convolve, "maps");
+    }
     if (w->m->folded) {
         writer_help(&(Writer){.t = w->t}, HELP_ORDER);
         product_help(w->t, HELP_CONVOLVE_FOLDS, generate_convolve, "folds");

@@ -10,10 +10,11 @@ enum {
     CONVOLVE_GROUP = 64 * CONVOLVE_LINE // of filters
 };
 
-// Of three dimensions. quads: four channels each. Sizes are those of one image, and of a filter.
+// Of three dimensions. quads: four channels each. Sizes are those of one image, and of a filter. A tile has
+// the outputs of a box; 0: those that follow one another.
 struct Convolution {
     int in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
-    int quads, transposed;
+    int quads, transposed, box[3];
 };
 
 // Along one dimension output i of a class, which lies at first + i * step, reads by its tap t, which is
@@ -31,11 +32,17 @@ __device__ __forceinline__ ConvolveSide convolve_side(const Convolution &v, int 
             s > 1 ? -1 : -l,         rest,  s, taps < 0 ? 0 : taps};
 }
 
-// One item of a block's work.
+// A place along each dimension.
+struct ConvolveSpot {
+    int z, y, x;
+};
+
+// One item of a block's work. first: of its box.
 struct ConvolvePlace {
     long long batch;
     int row, column;
     ConvolveSide side[3];
+    ConvolveSpot first;
 };
 
 __device__ __forceinline__ int convolve_classes(const Convolution &v)
@@ -43,14 +50,24 @@ __device__ __forceinline__ int convolve_classes(const Convolution &v)
     return v.transposed ? v.stride[0] * v.stride[1] * v.stride[2] : 1;
 }
 
-// Outputs of the largest class.
-__device__ __forceinline__ int convolve_most(const Convolution &v)
+// Outputs of the largest class along a dimension, and boxes of them.
+__device__ __forceinline__ int convolve_most(const Convolution &v, int d)
 {
-    int n = 1;
-#pragma unroll
-    for (int d = 0; d < 3; d++)
-        n *= v.transposed ? (v.out[d] + v.stride[d] - 1) / v.stride[d] : v.out[d];
-    return n;
+    const int by = v.transposed ? v.stride[d] : 1;
+    return (v.out[d] + by - 1) / by;
+}
+
+__device__ __forceinline__ int convolve_boxes(const Convolution &v, int d)
+{
+    return (convolve_most(v, d) + v.box[d] - 1) / v.box[d];
+}
+
+// Tiles of the largest class.
+template <int COLUMNS> __device__ __forceinline__ int convolve_tiles(const Convolution &v)
+{
+    if (v.box[0]) return convolve_boxes(v, 0) * convolve_boxes(v, 1) * convolve_boxes(v, 2);
+    return (convolve_most(v, 0) * convolve_most(v, 1) * convolve_most(v, 2) + COLUMNS - 1) /
+           COLUMNS;
 }
 
 // The n-th one: filters vary fastest, then classes.
@@ -58,14 +75,20 @@ template <int ROWS, int COLUMNS>
 __device__ __forceinline__ ConvolvePlace convolve_place(const Convolution &v, int rows, long long n)
 {
     const int down = (rows + ROWS - 1) / ROWS, classes = convolve_classes(v),
-              across = (convolve_most(v) + COLUMNS - 1) / COLUMNS;
+              across = convolve_tiles<COLUMNS>(v);
     ConvolvePlace p;
     p.row = (int)(n % down) * ROWS;
     n /= down;
     int rest = (int)(n % classes);
     n /= classes;
-    p.column = (int)(n % across) * COLUMNS;
+    const int tile = (int)(n % across);
+    p.column = tile * COLUMNS;
     p.batch = n / across;
+    if (v.box[0]) {
+        const int wide = convolve_boxes(v, 2), high = convolve_boxes(v, 1);
+        p.first = {tile / wide / high * v.box[0], tile / wide % high * v.box[1],
+                   tile % wide * v.box[2]};
+    }
 #pragma unroll
     for (int d = 2; d >= 0; d--) {
         const int s = v.transposed ? v.stride[d] : 1;
@@ -156,14 +179,35 @@ template <int ROWS, int COLUMNS> struct ConvolveCopies {
     }
 };
 
-// Where an output of a class lies in its image; -1: nowhere.
-__device__ __forceinline__ int convolve_output(const Convolution &v, const ConvolveSide *s, int n)
+// Output n of an item. Those of a box vary fastest in it.
+__device__ __forceinline__ ConvolveSpot convolve_spot(const Convolution &v, const ConvolvePlace &p,
+                                                      unsigned n)
 {
-    const int x = n % s[2].count, rest = n / s[2].count, y = rest % s[1].count,
-              z = rest / s[1].count;
-    if (z >= s[0].count) return -1;
-    return ((s[0].first + z * s[0].step) * v.out[1] + s[1].first + y * s[1].step) * v.out[2] +
-           s[2].first + x * s[2].step;
+    if (v.box[0]) {
+        const unsigned high = v.box[1], wide = v.box[2];
+        return {(int)(p.first.z + n / wide / high), (int)(p.first.y + n / wide % high),
+                (int)(p.first.x + n % wide)};
+    }
+    const int i = p.column + n, y = i / p.side[2].count;
+    return {y / p.side[1].count, y % p.side[1].count, i % p.side[2].count};
+}
+
+__device__ __forceinline__ bool convolve_inside(const Convolution &v, const ConvolvePlace &p, int n)
+{
+    const ConvolveSide *s = p.side;
+    if (!v.box[0]) return p.column + n < s[0].count * s[1].count * s[2].count;
+    const ConvolveSpot at = convolve_spot(v, p, n);
+    return at.z < s[0].count && at.y < s[1].count && at.x < s[2].count;
+}
+
+// Where output n of an item lies in its image; -1: nowhere.
+__device__ __forceinline__ int convolve_output(const Convolution &v, const ConvolvePlace &p, int n)
+{
+    const ConvolveSide *s = p.side;
+    const ConvolveSpot at = convolve_spot(v, p, n);
+    if (at.z >= s[0].count || (v.box[0] && (at.y >= s[1].count || at.x >= s[2].count))) return -1;
+    return ((s[0].first + at.z * s[0].step) * v.out[1] + s[1].first + at.y * s[1].step) * v.out[2] +
+           s[2].first + at.x * s[2].step;
 }
 
 // Gives `each` the sums of two outputs at a time: neighbours, or, of a class whose outputs lie apart, such
@@ -184,8 +228,8 @@ __device__ __forceinline__ void convolve_results(const Convolution &v, const flo
             *(float2 *)(stage + place) = make_float2(d[4 * i], d[4 * i + 1]);
             *(float2 *)(stage + place + 8 * 64) = make_float2(d[4 * i + 2], d[4 * i + 3]);
         }
-        const int n = column + c * 64, first = convolve_output(v, p.side, n + one),
-                  second = convolve_output(v, p.side, n + other);
+        const int n = column + c * 64, first = convolve_output(v, p, n + one),
+                  second = convolve_output(v, p, n + other);
         __syncwarp();
 #pragma unroll 2
         for (int r = 0; r < 16 && first >= 0; r++)
@@ -217,15 +261,46 @@ template <int ROWS, int COLUMNS> struct ConvolveWarp {
     }
 };
 
+// Of the CONVOLVE_THREADS that make sums.
+__device__ __forceinline__ void convolve_sync()
+{
+    asm volatile("bar.sync 1, 256;" ::: "memory");
+}
+
+// The items of a block.
+struct ConvolveItems {
+    long long first, end, step;
+};
+
+// Factors that all threads copy. Results may lie where the stages of sums do.
+struct ConvolveMemory {
+    const float *filters, *x;
+};
+
+struct ConvolveAlone {
+    static constexpr bool copies = false;
+    float *shared;
+};
+
+template <int ROWS, int COLUMNS, int STAGES, bool OWN>
+__device__ __forceinline__ ConvolveAlone convolve_begin(const Convolution &, int,
+                                                        const ConvolveMemory &,
+                                                        const ConvolveItems &)
+{
+    return {ConvolveWarp<ROWS, COLUMNS>().shared};
+}
+
 // The sums of an item: a block has ROWS filters, 64 or 128, and COLUMNS outputs, of either of which both
 // groups of warps have half. Two blocks share a multiprocessor, so that one computes while the other one
 // waits or stores.
 template <int ROWS, int COLUMNS, int STAGES, int N>
 __device__ __forceinline__ ConvolvePlace convolve_sums(const Convolution &v, int rows,
-                                                       const float *filters, const float *x,
-                                                       long long item, float (&d)[N / 2])
+                                                       const ConvolveMemory &from_memory,
+                                                       ConvolveAlone &, long long item,
+                                                       float (&d)[N / 2])
 {
     constexpr int LEFT = ROWS * CONVOLVE_LINE, STAGE = LEFT + COLUMNS * CONVOLVE_LINE;
+    const float *filters = from_memory.filters, *x = from_memory.x;
     const ConvolveWarp<ROWS, COLUMNS> warp;
     const unsigned base = (unsigned)__cvta_generic_to_shared(warp.shared);
     const int down = ROWS == 64 ? 0 : threadIdx.x / 128 * 64, right = warp.right;
@@ -265,17 +340,168 @@ __device__ __forceinline__ ConvolvePlace convolve_sums(const Convolution &v, int
     return copies.p;
 }
 
-template <int ROWS, int COLUMNS, int STAGES, typename E>
-__device__ __forceinline__ void convolve(const Convolution v, int rows, const float *filters,
-                                         const float *x, E each)
+// Those of a block among `parts` that share an image, of one of `down` tiles of filters.
+template <int COLUMNS>
+__device__ __forceinline__ ConvolveItems convolve_shared(const Convolution &v, int down, int parts)
+{
+    const int all = convolve_classes(v) * convolve_tiles<COLUMNS>(v), tile = blockIdx.x % down,
+              part = blockIdx.x / down % parts;
+    const long long batch = blockIdx.x / down / parts;
+    return {(batch * all + part) * down + tile, (batch + 1) * all * down, (long long)parts * down};
+}
+
+template <int ROWS, int COLUMNS, int STAGES, typename S, typename E>
+__device__ __forceinline__ void convolve(const Convolution v, int rows, const S source, E each)
 {
     const ConvolveWarp<ROWS, COLUMNS> warp;
     constexpr int N = ConvolveWarp<ROWS, COLUMNS>::N;
+    const long long item = blockIdx.x;
+    auto room = convolve_begin<ROWS, COLUMNS, STAGES, false>(v, rows, source, {item, item + 1, 1});
+    if (room.copies) return;
     float d[N / 2];
-    const ConvolvePlace p =
-        convolve_sums<ROWS, COLUMNS, STAGES, N>(v, rows, filters, x, blockIdx.x, d);
-    convolve_results<N>(v, d, warp.shared + threadIdx.x / 32 * (16 * 64), p, p.row + warp.down,
-                        p.column + warp.right, each);
+    const ConvolvePlace p = convolve_sums<ROWS, COLUMNS, STAGES, N>(v, rows, source, room, item, d);
+    convolve_sync();
+    convolve_results<N>(v, d, room.shared + threadIdx.x / 32 * (16 * 64), p, p.row + warp.down,
+                        warp.right, each);
+}
+
+//@ maps
+// Factors that come by tensor maps, copied by one thread of a warp of its own, which runs ahead.
+struct ConvolveMaps {
+    const CUtensorMap &filters, &x;
+};
+
+// A block's stages in shared memory, with their barriers. copies: a thread that makes no sums. shared: where
+// results may lie.
+struct ConvolveRing {
+    unsigned base, full, empty;
+    bool copies;
+    float *shared;
+    Stage stage;
+};
+
+__device__ __forceinline__ int convolve_steps(const Convolution &v, const ConvolvePlace &p)
+{
+    return p.side[0].taps * p.side[1].taps * p.side[2].taps * ((v.quads + 7) / 8);
+}
+
+// Copies ROWS filters and the box of a tap, 32 channels of each.
+template <int LEFT>
+__device__ __forceinline__ void convolve_box(const ConvolveMaps &maps, unsigned to, unsigned full,
+                                             int channel, const ConvolvePlace &p, int number,
+                                             const ConvolveSpot &at)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
+                 "l"(&maps.filters), "r"(channel), "r"(number), "r"(p.row), "r"(full)
+                 : "memory");
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(to + LEFT),
+                 "l"(&maps.x), "r"(channel), "r"(at.x), "r"(at.y), "r"(at.z), "r"((int)p.batch),
+                 "r"(full)
+                 : "memory");
+}
+
+template <int ROWS, int COLUMNS, int STAGES>
+__device__ __forceinline__ void convolve_bring(const Convolution &v, int rows,
+                                               const ConvolveMaps &maps, const ConvolveItems &items,
+                                               const ConvolveRing &ring)
+{
+    constexpr int LEFT = ROWS * CONVOLVE_LINE, STAGE = LEFT + COLUMNS * CONVOLVE_LINE;
+    Stage stage = {0, 1};
+#pragma unroll 1
+    for (long long item = items.first; item < items.end; item += items.step) {
+        const ConvolvePlace p = convolve_place<ROWS, COLUMNS>(v, rows, item);
+        const ConvolveSide *s = p.side;
+        int tap[3] = {0, 0, 0}, channel = 0;
+#pragma unroll 1
+        for (int k = convolve_steps(v, p); k > 0; k--) {
+            const int number = ((s[0].tap + tap[0] * s[0].taps_step) * v.kernel[1] + s[1].tap +
+                                tap[1] * s[1].taps_step) *
+                                   v.kernel[2] +
+                               s[2].tap + tap[2] * s[2].taps_step;
+            const ConvolveSpot at = {s[0].base + p.first.z + tap[0] * s[0].turn,
+                                     s[1].base + p.first.y + tap[1] * s[1].turn,
+                                     s[2].base + p.first.x + tap[2] * s[2].turn};
+            const unsigned full = ring.full + 8 * stage.at;
+            barrier_wait(ring.empty + 8 * stage.at, stage.phase);
+            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full),
+                         "r"(STAGE)
+                         : "memory");
+            convolve_box<LEFT>(maps, ring.base + stage.at * STAGE, full, channel, p, number, at);
+            stage_advance<STAGES>(stage);
+            if ((channel += 32) < 4 * v.quads) continue;
+            channel = 0;
+            if (++tap[2] < s[2].taps) continue;
+            tap[2] = 0;
+            if (++tap[1] < s[1].taps) continue;
+            tap[1] = 0;
+            tap[0]++;
+        }
+    }
+}
+
+template <int ROWS, int COLUMNS, int STAGES, bool OWN>
+__device__ __forceinline__ ConvolveRing convolve_begin(const Convolution &v, int rows,
+                                                       const ConvolveMaps &maps,
+                                                       const ConvolveItems &items)
+{
+    constexpr int STAGE = (ROWS + COLUMNS) * CONVOLVE_LINE;
+    __shared__ unsigned long long barriers[2 * STAGES];
+    float *shared = ConvolveWarp<ROWS, COLUMNS>().shared;
+    const unsigned full = (unsigned)__cvta_generic_to_shared(barriers);
+    const ConvolveRing ring = {(unsigned)__cvta_generic_to_shared(shared),
+                               full,
+                               full + 8 * STAGES,
+                               threadIdx.x >= CONVOLVE_THREADS,
+                               shared + (OWN ? STAGES * STAGE / 4 : 0),
+                               {0, 0}};
+    if (threadIdx.x < STAGES) {
+        barrier_begin(ring.full + 8 * threadIdx.x, 1);
+        barrier_begin(ring.empty + 8 * threadIdx.x, CONVOLVE_THREADS / 32);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    if (ring.copies && threadIdx.x == CONVOLVE_THREADS)
+        convolve_bring<ROWS, COLUMNS, STAGES>(v, rows, maps, items, ring);
+    return ring;
+}
+
+template <int ROWS, int COLUMNS, int STAGES, int N>
+__device__ __forceinline__ ConvolvePlace convolve_sums(const Convolution &v, int rows,
+                                                       const ConvolveMaps &, ConvolveRing &ring,
+                                                       long long item, float (&d)[N / 2])
+{
+    constexpr int LEFT = ROWS * CONVOLVE_LINE, STAGE = LEFT + COLUMNS * CONVOLVE_LINE;
+    const ConvolvePlace p = convolve_place<ROWS, COLUMNS>(v, rows, item);
+    const int steps = convolve_steps(v, p), down = ROWS == 64 ? 0 : threadIdx.x / 128 * 64,
+              right = ROWS == 64 ? threadIdx.x / 128 * N : 0;
+    const bool lead = threadIdx.x % 32 == 0;
+    int last = 0;
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) d[i] = 0;
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
+#pragma unroll 1
+    for (int k = 0; k < steps; k++) {
+        barrier_wait(ring.full + 8 * ring.stage.at, ring.stage.phase);
+        const unsigned from = ring.base + ring.stage.at * STAGE;
+        const unsigned long long a = convolve_lines_at(from + down * CONVOLVE_LINE),
+                                 b = convolve_lines_at(from + LEFT + right * CONVOLVE_LINE);
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int i = 0; i < 4; i++) convolve_multiply(d, a + 2 * i, b + 2 * i, k + i > 0);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+        if (k && lead) barrier_arrive(ring.empty + 8 * last);
+        last = ring.stage.at;
+        stage_advance<STAGES>(ring.stage);
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
+    if (steps && lead) barrier_arrive(ring.empty + 8 * last);
+    return p;
 }
 
 //@ folds
@@ -286,35 +512,36 @@ __device__ __forceinline__ float convolve_value(const Convolution &v, const Conv
                                                 int rows, int row, int n, float sum, float none,
                                                 V value)
 {
-    const bool there = row < rows && n < p.side[0].count * p.side[1].count * p.side[2].count;
-    return there ? value(p.batch, row, convolve_output(v, p.side, n), sum) : none;
+    const bool there = row < rows && convolve_inside(v, p, n);
+    return there ? value(p.batch, row, convolve_output(v, p, n), sum) : none;
 }
 
 // Folds the outputs of an image, for each filter: a block has ROWS filters, and each `parts`-th tile of them.
-template <int ROWS, int COLUMNS, int STAGES, typename F, typename V>
-__device__ __forceinline__ void convolve_fold_outputs(const Convolution v, int rows,
-                                                      const float *filters, const float *x,
+template <int ROWS, int COLUMNS, int STAGES, typename S, typename F, typename V>
+__device__ __forceinline__ void convolve_fold_outputs(const Convolution v, int rows, const S source,
                                                       int parts, float none, F fold, V value,
                                                       float *out)
 {
     const ConvolveWarp<ROWS, COLUMNS> warp;
     constexpr int N = ConvolveWarp<ROWS, COLUMNS>::N;
     const int down = (rows + ROWS - 1) / ROWS, tile = blockIdx.x % down,
-              part = blockIdx.x / down % parts, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4,
-              items = convolve_classes(v) * ((convolve_most(v) + COLUMNS - 1) / COLUMNS);
+              part = blockIdx.x / down % parts, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const long long batch = blockIdx.x / down / parts;
+    const ConvolveItems items = convolve_shared<COLUMNS>(v, down, parts);
+    auto room = convolve_begin<ROWS, COLUMNS, STAGES, true>(v, rows, source, items);
+    if (room.copies) return;
     float of[2] = {none, none};
 #pragma unroll 1
-    for (int item = part; item < items; item += parts) {
+    for (long long item = items.first; item < items.end; item += items.step) {
         float d[N / 2];
-        const ConvolvePlace p = convolve_sums<ROWS, COLUMNS, STAGES, N>(
-            v, rows, filters, x, (batch * items + item) * down + tile, d);
+        const ConvolvePlace p =
+            convolve_sums<ROWS, COLUMNS, STAGES, N>(v, rows, source, room, item, d);
 #pragma unroll
         for (int i = 0; i < N / 2; i++)
-            of[i / 2 % 2] = fold(of[i / 2 % 2],
-                                 convolve_value(v, p, rows, p.row + warp.down + g + i / 2 % 2 * 8,
-                                                p.column + warp.right + i / 4 * 8 + 2 * t + i % 2,
-                                                d[i], none, value));
+            of[i / 2 % 2] =
+                fold(of[i / 2 % 2],
+                     convolve_value(v, p, rows, p.row + warp.down + g + i / 2 % 2 * 8,
+                                    warp.right + i / 4 * 8 + 2 * t + i % 2, d[i], none, value));
     }
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -323,9 +550,9 @@ __device__ __forceinline__ void convolve_fold_outputs(const Convolution v, int r
     }
     if (ROWS == 64) { // both groups have the same filters
         if (threadIdx.x >= 128 && !t)
-            for (int r = 0; r < 2; r++) warp.shared[warp.down + g + 8 * r] = of[r];
-        __syncthreads();
-        for (int r = 0; r < 2; r++) of[r] = fold(of[r], warp.shared[warp.down + g + 8 * r]);
+            for (int r = 0; r < 2; r++) room.shared[warp.down + g + 8 * r] = of[r];
+        convolve_sync();
+        for (int r = 0; r < 2; r++) of[r] = fold(of[r], room.shared[warp.down + g + 8 * r]);
         if (threadIdx.x >= 128) return;
     }
     for (int r = 0; r < 2 && !t; r++) {
@@ -335,9 +562,8 @@ __device__ __forceinline__ void convolve_fold_outputs(const Convolution v, int r
 }
 
 // Folds the filters, for each output: a block has COLUMNS outputs, and all tiles of filters.
-template <int ROWS, int COLUMNS, int STAGES, typename F, typename V>
-__device__ __forceinline__ void convolve_fold_filters(const Convolution v, int rows,
-                                                      const float *filters, const float *x,
+template <int ROWS, int COLUMNS, int STAGES, typename S, typename F, typename V>
+__device__ __forceinline__ void convolve_fold_filters(const Convolution v, int rows, const S source,
                                                       float none, F fold, V value, float *out)
 {
     const ConvolveWarp<ROWS, COLUMNS> warp;
@@ -345,29 +571,31 @@ __device__ __forceinline__ void convolve_fold_filters(const Convolution v, int r
                   WARPS = ROWS == 64 ? 4 : 8; // that have an output's sums
     const int down = (rows + ROWS - 1) / ROWS, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4,
               c = threadIdx.x;
+    const ConvolveItems items = {(long long)blockIdx.x * down, (blockIdx.x + 1ll) * down, 1};
+    auto room = convolve_begin<ROWS, COLUMNS, STAGES, true>(v, rows, source, items);
+    if (room.copies) return;
     float total = none;
     ConvolvePlace p;
 #pragma unroll 1
-    for (int tile = 0; tile < down; tile++) {
+    for (long long item = items.first; item < items.end; item++) {
         float d[N / 2];
-        p = convolve_sums<ROWS, COLUMNS, STAGES, N>(v, rows, filters, x,
-                                                    (long long)blockIdx.x * down + tile, d);
+        p = convolve_sums<ROWS, COLUMNS, STAGES, N>(v, rows, source, room, item, d);
 #pragma unroll
         for (int i = 0; i < N / 4; i++) {
             const int at = i / 2 * 4 + i % 2, n = i / 2 * 8 + 2 * t + i % 2,
-                      column = p.column + warp.right + n, row = p.row + warp.down + g;
+                      column = warp.right + n, row = p.row + warp.down + g;
             float s = fold(convolve_value(v, p, rows, row, column, d[at], none, value),
                            convolve_value(v, p, rows, row + 8, column, d[at + 2], none, value));
 #pragma unroll
             for (int m = 4; m < 32; m *= 2) s = fold(s, __shfl_xor_sync(~0u, s, m));
-            if (!g) warp.shared[threadIdx.x / 32 * N + n] = s;
+            if (!g) room.shared[threadIdx.x / 32 * N + n] = s;
         }
-        __syncthreads();
+        convolve_sync();
         for (int w = 0; w < WARPS && c < COLUMNS; w++)
-            total = fold(total, warp.shared[(c / N * 4 + w) * N + c % N]);
-        __syncthreads();
+            total = fold(total, room.shared[(c / N * 4 + w) * N + c % N]);
+        convolve_sync();
     }
-    const int at = c < COLUMNS ? convolve_output(v, p.side, p.column + c) : -1;
+    const int at = c < COLUMNS ? convolve_output(v, p, c) : -1;
     if (at >= 0) out[p.batch * v.out[0] * v.out[1] * v.out[2] + at] = total;
 }
 
@@ -397,36 +625,43 @@ struct ConvolveParts {
     float *spread, *mean, *count;
 };
 
+// Whether all outputs of an item are there.
+template <int COLUMNS>
+__device__ __forceinline__ bool convolve_whole(const Convolution &v, const ConvolvePlace &p)
+{
+    return convolve_inside(v, p, COLUMNS - 1);
+}
+
 // Of what `value` makes of the sums of row r of a thread's two, of an item. Sums beyond the outputs are taken
-// for the last one's, and left out.
-template <int N, typename V>
+// for the first one's, and left out.
+template <int N, int COLUMNS, typename V>
 __device__ __forceinline__ ConvolveStatistics convolve_measure(const Convolution &v,
                                                                const ConvolvePlace &p,
                                                                const float (&d)[N / 2], int row,
                                                                int column, int r, V value)
 {
-    const int left = p.side[0].count * p.side[1].count * p.side[2].count - column;
     ConvolveStatistics s = {0, 0, 0};
-    if (left <= 0) return s;
+    if (!convolve_inside(v, p, 0)) return s;
     const auto measure = [&](bool whole) {
         float x[N / 4];
+        bool there[N / 4];
 #pragma unroll
         for (int i = 0; i < N / 4; i++) {
-            const int n = i / 2 * 8 + i % 2, there = whole || n < left ? n : left - 1;
-            x[i] = value(p.batch, row, convolve_output(v, p.side, column + there),
+            const int n = column + i / 2 * 8 + i % 2;
+            there[i] = whole || convolve_inside(v, p, n);
+            x[i] = value(p.batch, row, convolve_output(v, p, there[i] ? n : 0),
                          d[i / 2 * 4 + 2 * r + i % 2]);
-            s.mean += whole || n < left ? x[i] : 0.f;
+            s.mean += there[i] ? x[i] : 0.f;
+            s.count += there[i] ? 1.f : 0.f;
         }
-        const int most = left / 8 * 2 + (left % 8 < 2 ? left % 8 : 2);
-        s.count = whole || most > N / 4 ? N / 4 : most;
-        s.mean /= s.count;
+        s.mean = s.count > 0 ? s.mean / s.count : 0.f;
 #pragma unroll
         for (int i = 0; i < N / 4; i++) {
-            const float apart = whole || i / 2 * 8 + i % 2 < left ? x[i] - s.mean : 0.f;
+            const float apart = there[i] ? x[i] - s.mean : 0.f;
             s.spread += apart * apart;
         }
     };
-    if (left >= N)
+    if (convolve_whole<COLUMNS>(v, p))
         measure(true);
     else
         measure(false);
@@ -435,42 +670,44 @@ __device__ __forceinline__ ConvolveStatistics convolve_measure(const Convolution
 
 // Stores the sums by `each`, and makes statistics of the outputs of an image, for each filter: a block has
 // ROWS filters, and each `parts`-th tile of the outputs.
-template <int ROWS, int COLUMNS, int STAGES, typename V, typename E>
-__device__ __forceinline__ void convolve_statistics(const Convolution v, int rows,
-                                                    const float *filters, const float *x, int parts,
-                                                    V value, const ConvolveParts to, E each)
+template <int ROWS, int COLUMNS, int STAGES, typename S, typename V, typename E>
+__device__ __forceinline__ void convolve_statistics(const Convolution v, int rows, const S source,
+                                                    int parts, V value, const ConvolveParts to,
+                                                    E each)
 {
     const ConvolveWarp<ROWS, COLUMNS> warp;
     constexpr int N = ConvolveWarp<ROWS, COLUMNS>::N;
     const int down = (rows + ROWS - 1) / ROWS, tile = blockIdx.x % down,
-              part = blockIdx.x / down % parts, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4,
-              items = convolve_classes(v) * ((convolve_most(v) + COLUMNS - 1) / COLUMNS);
+              part = blockIdx.x / down % parts, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const long long batch = blockIdx.x / down / parts;
+    const ConvolveItems items = convolve_shared<COLUMNS>(v, down, parts);
+    auto room = convolve_begin<ROWS, COLUMNS, STAGES, true>(v, rows, source, items);
+    if (room.copies) return;
     ConvolveStatistics of[2] = {{0, 0, 0}, {0, 0, 0}};
 #pragma unroll 1
-    for (int item = part; item < items; item += parts) {
+    for (long long item = items.first; item < items.end; item += items.step) {
         float d[N / 2];
-        const ConvolvePlace p = convolve_sums<ROWS, COLUMNS, STAGES, N>(
-            v, rows, filters, x, (batch * items + item) * down + tile, d);
-        convolve_results<N>(v, d, warp.shared + threadIdx.x / 32 * (16 * 64), p, p.row + warp.down,
-                            p.column + warp.right, each);
+        const ConvolvePlace p =
+            convolve_sums<ROWS, COLUMNS, STAGES, N>(v, rows, source, room, item, d);
+        convolve_results<N>(v, d, room.shared + threadIdx.x / 32 * (16 * 64), p, p.row + warp.down,
+                            warp.right, each);
 #pragma unroll
         for (int r = 0; r < 2; r++)
             if (p.row + warp.down + g + 8 * r < rows)
-                of[r].add(convolve_measure<N>(v, p, d, p.row + warp.down + g + 8 * r,
-                                              p.column + warp.right + 2 * t, r, value));
-        __syncthreads();
+                of[r].add(convolve_measure<N, COLUMNS>(v, p, d, p.row + warp.down + g + 8 * r,
+                                                       warp.right + 2 * t, r, value));
+        convolve_sync();
     }
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         of[r].add(of[r].other(1));
         of[r].add(of[r].other(2));
     }
-    ConvolveStatistics *shared = (ConvolveStatistics *)warp.shared + warp.down + g;
+    ConvolveStatistics *shared = (ConvolveStatistics *)room.shared + warp.down + g;
     if (ROWS == 64) { // both groups have the same filters
         if (threadIdx.x >= 128 && !t)
             for (int r = 0; r < 2; r++) shared[8 * r] = of[r];
-        __syncthreads();
+        convolve_sync();
         if (threadIdx.x >= 128) return;
         for (int r = 0; r < 2; r++) of[r].add(shared[8 * r]);
     }

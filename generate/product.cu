@@ -765,6 +765,39 @@ __device__ __forceinline__ void few_rows(const Factor a, const Factor b, const P
         each(top + lane / 2, left + warp * FEW_COLUMNS + lane % 2 * 4 + i, sum[i]);
 }
 
+//@ stages
+// Barriers in shared memory, of so many threads: a stage is full, or free again.
+__device__ __forceinline__ void barrier_begin(unsigned at, int threads)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(threads) : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive(unsigned at)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
+}
+
+__device__ __forceinline__ void barrier_wait(unsigned at, int phase)
+{
+    int done = 0;
+    while (!done)
+        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.b32 %0, 1, 0, p;\n}"
+                     : "=r"(done)
+                     : "r"(at), "r"(phase)
+                     : "memory");
+}
+
+// A stage in shared memory, and how often, modulo 2, all of them were passed.
+struct Stage {
+    int at, phase;
+};
+
+template <int STAGES> __device__ __forceinline__ void stage_advance(Stage &s)
+{
+    if (++s.at == STAGES) s.at = 0, s.phase ^= 1;
+}
+
 //@ half
 // Products of matrices of half types. A block makes one tile of 128 rows after another. One warp group
 // copies factors and runs ahead, into the next tile, too; two make the sums.
@@ -1040,38 +1073,6 @@ __device__ __forceinline__ void half_results(const float (&d)[N / 2], unsigned o
                                   w, to, value);
 }
 
-// Barriers in shared memory, of so many threads: a stage is full, or free again.
-__device__ __forceinline__ void half_barrier(unsigned at, int threads)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(threads) : "memory");
-}
-
-__device__ __forceinline__ void half_arrive(unsigned at)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
-}
-
-__device__ __forceinline__ void half_wait(unsigned at, int phase)
-{
-    int done = 0;
-    while (!done)
-        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-                     "selp.b32 %0, 1, 0, p;\n}"
-                     : "=r"(done)
-                     : "r"(at), "r"(phase)
-                     : "memory");
-}
-
-// A stage in shared memory, and how often, modulo 2, all of them were passed.
-struct HalfStage {
-    int at, phase;
-};
-
-template <int STAGES> __device__ __forceinline__ void half_advance(HalfStage &s)
-{
-    if (++s.at == STAGES) s.at = 0, s.phase ^= 1;
-}
-
 // Where a block has its stages in shared memory, and their barriers; and how much it and the others have to
 // do.
 struct HalfRoom {
@@ -1087,11 +1088,11 @@ __device__ __forceinline__ void half_bring(const HalfFactor<T> &a, const HalfFac
 {
     constexpr int COLUMNS = PAIR ? N / 2 : N, LEFT = HALF_ROWS * HALF_LINE,
                   STAGE = LEFT + N * HALF_LINE, AHEAD = STAGES - 2;
-    HalfStage s = {0, 1};
+    Stage s = {0, 1};
     int steps = 0, done = 0;
     const auto finish = [&] {
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        half_arrive(room.full + 8 * done);
+        barrier_arrive(room.full + 8 * done);
         done = done + 1 == STAGES ? 0 : done + 1;
     };
     for (long long item = blockIdx.x; item < room.items; item += gridDim.x) {
@@ -1101,7 +1102,7 @@ __device__ __forceinline__ void half_bring(const HalfFactor<T> &a, const HalfFac
                    z = half_copies<T, BK>(c, p.batch, p.column);
 #pragma unroll 1
         for (long long k = p.first; k < p.end; k++) {
-            half_wait(room.empty + 8 * s.at, s.phase);
+            barrier_wait(room.empty + 8 * s.at, s.phase);
             const unsigned at = room.base + s.at * STAGE;
             half_fetch<T, AK, HALF_ROWS>(at, a, x, k * HALF_TERMS);
             half_fetch<T, BK, COLUMNS>(at + LEFT, b, y, k * HALF_TERMS);
@@ -1114,7 +1115,7 @@ __device__ __forceinline__ void half_bring(const HalfFactor<T> &a, const HalfFac
                 asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD) : "memory");
                 finish();
             }
-            half_advance<STAGES>(s);
+            stage_advance<STAGES>(s);
         }
     }
     asm volatile("cp.async.wait_group 0;" ::: "memory");
@@ -1128,7 +1129,7 @@ __device__ __forceinline__ void half_make(const HalfWork &w, const HalfRoom &roo
     constexpr int COLUMNS = PAIR ? N / 2 : N, LEFT = HALF_ROWS * HALF_LINE,
                   STAGE = LEFT + N * HALF_LINE;
     const bool lead = threadIdx.x % 32 == 0;
-    HalfStage s = {0, 0};
+    Stage s = {0, 0};
     int last = 0;
     float d[N / 2];
 #pragma unroll
@@ -1140,7 +1141,7 @@ __device__ __forceinline__ void half_make(const HalfWork &w, const HalfRoom &roo
         for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
 #pragma unroll 1
         for (int k = 0; k < steps; k++) {
-            half_wait(room.full + 8 * s.at, s.phase);
+            barrier_wait(room.full + 8 * s.at, s.phase);
             const unsigned from = room.base + s.at * STAGE;
             const unsigned long long x = half_lines_at<AK>(from + threadIdx.x / 128 * HALF_GROUP),
                                      y = half_lines_at<BK>(from + LEFT);
@@ -1151,14 +1152,14 @@ __device__ __forceinline__ void half_make(const HalfWork &w, const HalfRoom &roo
                                       k + i > 0);
             asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
             asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-            if (k && lead) half_arrive(room.empty + 8 * last);
+            if (k && lead) barrier_arrive(room.empty + 8 * last);
             last = s.at;
-            half_advance<STAGES>(s);
+            stage_advance<STAGES>(s);
         }
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
         for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
-        if (steps && lead) half_arrive(room.empty + 8 * last);
+        if (steps && lead) barrier_arrive(room.empty + 8 * last);
         if (!steps)
 #pragma unroll
             for (int i = 0; i < N / 2; i++) asm volatile("mov.f32 %0, 0f00000000;" : "=f"(d[i]));
@@ -1183,8 +1184,8 @@ __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFa
                            (w.columns + COLUMNS - 1) / COLUMNS *
                                ((w.rows + HALF_ROWS - 1) / HALF_ROWS) * w.batch * w.parts};
     if (threadIdx.x < STAGES) {
-        half_barrier(room.full + 8 * threadIdx.x, mapped ? 1 : HALF_COPIERS);
-        half_barrier(room.empty + 8 * threadIdx.x, HALF_MAKERS / 32);
+        barrier_begin(room.full + 8 * threadIdx.x, mapped ? 1 : HALF_COPIERS);
+        barrier_begin(room.empty + 8 * threadIdx.x, HALF_MAKERS / 32);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
@@ -1266,14 +1267,14 @@ __device__ __forceinline__ void half_bring_boxes(const CUtensorMap &a, const CUt
 {
     constexpr int COLUMNS = PAIR ? N / 2 : N, LEFT = HALF_ROWS * HALF_LINE,
                   STAGE = LEFT + N * HALF_LINE;
-    HalfStage s = {0, 1};
+    Stage s = {0, 1};
     for (long long item = blockIdx.x; item < room.items; item += gridDim.x) {
         const HalfPlace p = half_place<COLUMNS>(w, item);
 #pragma unroll 1
         for (long long k = p.first; k < p.end; k++) {
             ahead(p, k);
             const unsigned at = room.base + s.at * STAGE, full = room.full + 8 * s.at;
-            half_wait(room.empty + 8 * s.at, s.phase);
+            barrier_wait(room.empty + 8 * s.at, s.phase);
             asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full),
                          "r"(STAGE)
                          : "memory");
@@ -1282,7 +1283,7 @@ __device__ __forceinline__ void half_bring_boxes(const CUtensorMap &a, const CUt
             if (PAIR)
                 half_boxes<BK, BEACH, COLUMNS>(at + LEFT + COLUMNS * HALF_LINE, c, p.column,
                                                k * HALF_TERMS, p.batch, full);
-            half_advance<STAGES>(s);
+            stage_advance<STAGES>(s);
         }
     }
 }

@@ -20,6 +20,7 @@ typedef struct {
 typedef struct {
     int of, route, tile, stages, parts, copy;
     int convolution; /* as convolve.h says */
+    int box[3]; /* of a convolution by COPY_TENSOR: the outputs of a tile along each dimension */
     int folded; /* of a convolution, what the kernel folds: PRODUCT_ROWS or PRODUCT_COLUMNS, into `parts`; 0:
                  * nothing */
     Fold fold;

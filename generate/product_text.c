@@ -451,6 +451,11 @@ void product_put_halves(KernelText *t)
     product_help(t, HELP_HALVES, generate_product, "halves");
 }
 
+void product_put_stages(KernelText *t)
+{
+    product_help(t, HELP_STAGES, generate_product, "stages");
+}
+
 int product_is_wide(const ProductWriter *w)
 {
     int wide = kernel_is_wide(w->k);
@@ -873,6 +878,7 @@ static int write_halves(ProductWriter *w)
         snprintf(more + strlen(more), sizeof more - strlen(more),
                  ", const __grid_constant__ CUtensorMap %s_map", map_names[i]);
     put_multiply(w); /* its name is known before the part that uses it */
+    product_put_stages(w->t);
     product_help(w->t, HELP_HALF, generate_product, "half");
     if (map_count(w)) product_help(w->t, HELP_HALF_MAPS, generate_product, "half_maps");
     return write_form(w, &(ProductForm){"384, 1", more, put_half_body, put_half_launch});

@@ -17,7 +17,9 @@ enum {
     HELP_DIRECT,
     HELP_HALVES,
     HELP_HALF,
-    HELP_HALF_MAPS
+    HELP_HALF_MAPS,
+    HELP_STAGES,
+    HELP_CONVOLVE_MAPS
 };
 /* Of KernelText.shared. */
 enum {
@@ -54,6 +56,8 @@ void product_put_value(ProductWriter *w, const char *rows);
 void product_put_result(ProductWriter *w);
 /* Appends a part of a file to the source, once by its bit. */
 void product_help(KernelText *t, int bit, const char *file, const char *part);
+/* Puts the barriers of stages in shared memory into the source, once. */
+void product_put_stages(KernelText *t);
 /* Notes that a shared buffer needs so many elements. */
 int product_share(ProductWriter *w, int buffer, const char *size);
 /* 1: places need 64 bits. */

@@ -20,7 +20,7 @@ is_right scan_chain
 ok $? "three running sums, one behind the other, are one kernel"
 is_right depthwise_filters
 ! grep -q '^//@ op' depthwise_filters.cu; ok $? "convolutions of one channel a group are no op lines"
-"$BUILD/bin/quern-kernel" --task conv_chain >chain.cu &&
+"$BUILD/bin/quern-kernel" --task conv_chain --schedule '//@ schedule h route=library' >chain.cu &&
   "$BUILD/bin/quern-eval" --task conv_chain --device sim:h100 chain.cu >out 2>&1
 ok $? "conv_chain: $(sed -n 's/^ *score *//p' out)"
 [ "$(grep -c 'aten.permute' chain.cu)" -ge 3 ]; ok $? "its first convolution has channels last"
@@ -33,8 +33,28 @@ ok $? "a kernel that takes such a result as one in C order is refused"
   [ "$(grep -cE 'convolve_fold_(outputs|filters)<[0-9]' folds.cu)" = 2 ] &&
   "$BUILD/bin/quern-eval" --task conv_folds --device sim:h100 folds.cu >out 2>&1
 ok $? "conv_folds, in its convolutions' kernels: $(sed -n 's/^ *score *//p' out)"
+maps='//@ schedule h route=tensor copy=tensor; //@ schedule g route=tensor copy=tensor'
+"$BUILD/bin/quern-kernel" --task conv_folds --schedule "$maps tile=256" >folds.cu &&
+  [ "$(grep -c '//@ map .*_map_' folds.cu)" = 4 ] &&
+  "$BUILD/bin/quern-eval" --task conv_folds --device sim:h100 folds.cu >out 2>&1
+ok $? "the same by tensor maps: $(sed -n 's/^ *score *//p' out)"
+while read -r outcome e; do
+  sed -E "$e" folds.cu >less.cu
+  ! cmp -s folds.cu less.cu && "$BUILD/bin/quern-eval" --task conv_folds --device sim:h100 less.cu >out 2>&1
+  [ $? = 1 ] && grep -q "sim:h100: $outcome" out; ok $? "boxes of a convolution with a mistake: $outcome: $e"
+done <<'END'
+timeout s/^ *barrier_wait\(ring.full.*//
+timeout s/^ *barrier_wait\(ring.empty.*//
+race s/(wgmma.wait_group.sync.aligned) 1;/\1 2;/
+timeout s/"r"\(STAGE\)/"r"(STAGE - LEFT)/
+wrong_result s/"r"\(at.x\)/"r"(at.x + 1)/
+END
 norms='//@ schedule h route=tensor; //@ schedule part_7 less=yes
 //@ schedule g route=tensor; //@ schedule part_18 less=yes'
+"$BUILD/bin/quern-kernel" --task conv_norms --schedule "$norms; $maps" >norms.cu &&
+  [ "$(grep -c '//@ map .*_map_' norms.cu)" = 4 ] &&
+  "$BUILD/bin/quern-eval" --task conv_norms --device sim:h100 norms.cu >out 2>&1
+ok $? "statistics of norms by tensor maps: $(sed -n 's/^ *score *//p' out)"
 "$BUILD/bin/quern-kernel" --task conv_norms --schedule "$norms" >norms.cu &&
   [ "$(grep -c '  convolve_statistics<' norms.cu)" = 2 ] &&
   "$BUILD/bin/quern-eval" --task conv_norms --device sim:h100 norms.cu >out 2>&1
@@ -44,7 +64,7 @@ while read -r e; do
   ! cmp -s norms.cu less.cu && "$BUILD/bin/quern-eval" --task conv_norms --device sim:h100 less.cu >out 2>&1
   [ $? = 1 ] && grep -q 'wrong_result\|race' out; ok $? "statistics with a mistake: $e"
 done <<'END'
-s/n < left \? x\[i\] : 0.f/true ? x[i] : 0.f/
+s/there\[i\] \? x\[i\] : 0.f/true ? x[i] : 0.f/
 s/of\[r\].add\(of\[r\].other\(2\)\);//
 s/\.add\(shared\[8 \* r\]\)/.add({0, 0, 0})/
 END
@@ -104,15 +124,15 @@ mistakes() { # COPY: each line of stdin, an outcome and a change of the kernel, 
   done
 }
 mistakes async <<'END'
-race s/^ *half_wait\(room.full.*//
-race s/^ *half_wait\(room.empty.*//
+race s/^ *barrier_wait\(room.full.*//
+race s/^ *barrier_wait\(room.empty.*//
 race s/^.*fence.proxy.async.*//
 race s/(wgmma.wait_group.sync.aligned) 1;/\1 2;/
 race s/"n"\(AHEAD\)/"n"(AHEAD + 1)/
 END
 mistakes tensor <<'END'
-race s/^ *half_wait\(room.full.*//
-race s/^ *half_wait\(room.empty.*//
+race s/^ *barrier_wait\(room.full.*//
+race s/^ *barrier_wait\(room.empty.*//
 race s/(wgmma.wait_group.sync.aligned) 1;/\1 2;/
 out_of_bounds s/"r"\(STAGE\)/"r"(STAGE - HALF_GROUP)/
 wrong_result s/k \* HALF_TERMS, p.batch, full\);/(k - k % 2) * HALF_TERMS, p.batch, full);/

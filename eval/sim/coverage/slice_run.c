@@ -103,7 +103,8 @@ static int slice_boxes_add(SliceRun *r, int rank, const Lanes *from, const LaneM
 #include "eval/sim/coverage/slice_skip.h"
 #include "eval/sim/machine/instruction.h"
 
-enum { INST_COST = 24, BLOCK_COST = 400, DEEPEST = 400, THIN = 8 };
+/* MANY_THIN: of so many warps each has a thread of a thin run. */
+enum { INST_COST = 24, BLOCK_COST = 400, DEEPEST = 400, THIN = 8, MANY_THIN = 12 };
 
 static int threads_of(const DeviceLaunch *l)
 {
@@ -130,10 +131,10 @@ void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t 
 
 void slice_run_thin(SliceRun *r)
 {
-    int threads = threads_of(r->launch);
+    const int threads = threads_of(r->launch), warps = threads / LANES;
     if (threads <= THIN) return;
-    r->n_lanes = THIN;
-    r->apart = threads / THIN;
+    r->n_lanes = warps > THIN && warps <= MANY_THIN ? warps : THIN;
+    r->apart = threads / r->n_lanes;
 }
 
 void slice_run_close(SliceRun *r)
