@@ -43,8 +43,9 @@ const char *writer_type(const Writer *w, int step)
     if (w->k->step[step].place) return w->wide ? "long long" : "int";
     if (x->kind == NODE_PAD || x->kind == NODE_SCAN) return text_type(x->dtype);
     if (is_load(w, step)) return text_type(x->dtype);
+    if (x->kind == NODE_COORD && !w->wide && !w->k->nodes->plain) return "int";
     if (x->kind == NODE_FOLD || x->kind == NODE_COORD) return text_type(x->dtype);
-    return x->dtype == DTYPE_B8 ? "bool" : x->type;
+    return x->dtype == DTYPE_B8 ? "bool" : writer_point_type(w, step);
 }
 
 void writer_index(Writer *w, const Index *at)
@@ -271,6 +272,12 @@ void writer_vector_stores(Writer *w, const char *indent)
     }
 }
 
+/* The type of a pack's elements. */
+static const char *pack_type(const Writer *w, int step)
+{
+    return writer_is_value(w, step) ? writer_type(w, step) : writer_ctype(w, step);
+}
+
 /* The work on V elements that begin at `c`. */
 static void put_elements(Writer *w, const Pass *p, Place from, const char *indent)
 {
@@ -284,7 +291,7 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
         if (!set[i] || !writer_is_packed(w, i)) continue;
         const char *at = pack_place(w, i, from, place);
         writer_help(w, HELP_PACK);
-        buffer_printf(&w->body, "%sPack<%s, V> p%d%s%s;\n", indent, writer_ctype(w, i), i,
+        buffer_printf(&w->body, "%sPack<%s, V> p%d%s%s;\n", indent, pack_type(w, i), i,
                       at ? " = " : "", at ? at : "");
         snprintf(name_of, sizeof name_of, "p%d", i);
         if (!at) writer_fetch(w, i, name_of, indent);
@@ -303,7 +310,11 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
         buffer_printf(&w->body, "%s{\n%sconst int v = 0;\n%s(void)v;\n", indent, deeper, deeper);
     w->branch = in;
     for (int i = 0; i < w->k->n; i++)
-        if (set[i] && in_columns(w, i) && !is_fold(w, i)) writer_step(w, i, deeper);
+        if (set[i] && in_columns(w, i) && !is_fold(w, i)) {
+            writer_step(w, i, deeper);
+            if (from == IN_REGISTERS && writer_is_new(w, set, i))
+                buffer_printf(&w->body, "%skeep%d[k].v[v] = t%d;\n", deeper, i, i);
+        }
     for (int i = 0; i < w->k->n && p->level; i++)
         if (writer_takes_part(w, p, i)) fold_put_element(w, i, from == IN_BATCH, deeper);
     if (!p->level) writer_stores(w, deeper);
@@ -423,6 +434,9 @@ static void put_strip(Writer *w, const Pass *p, const Strip *l, Place from, cons
     if (from == IN_BATCH) fold_put_taken(w, p, l->n, indent);
     for (int i = 0; i < w->k->n && from == IN_REGISTERS; i++)
         if (set[i]) w->kept[i] = 2;
+    writer_needed(w, p, set);
+    for (int i = 0; i < w->k->n && from == IN_REGISTERS; i++)
+        if (writer_is_new(w, set, i) && !branch_hides(w, in, i)) w->kept[i] = 2;
 }
 
 void writer_loop(Writer *w, const Pass *p)
@@ -525,8 +539,7 @@ void writer_kept(Writer *w)
     for (int i = 0; i < w->k->n; i++)
         if (w->kept[i]) {
             writer_help(w, HELP_PACK);
-            buffer_printf(&w->body, "    Pack<%s, V> keep%d[%d];\n", writer_ctype(w, i), i,
-                          w->keep);
+            buffer_printf(&w->body, "    Pack<%s, V> keep%d[%d];\n", pack_type(w, i), i, w->keep);
         }
 }
 

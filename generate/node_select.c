@@ -319,6 +319,31 @@ static int indexed(Nodes *n, const NodeCall *c, Error *err)
     return 0;
 }
 
+/* Each element along a dimension several times, side by side. */
+static int interleaved(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    const int a = node_operand(c, 0);
+    int dim;
+    if (a < 0 || !node_fixed(c, 1) || call->arg[1].kind != OP_INT || call->arg[2].kind != OP_INT ||
+        n->node[a].rank == OP_MAX_RANK)
+        return 1;
+    if (op_dim(call->arg[2].integer[0], n->node[a].rank, &dim, err)) return -1;
+    Node x = node_blank(NODE_VIEW, n->node[a].dtype), y = x;
+    Size step = size_number(1);
+    x.arg[0] = a, x.rank = n->node[a].rank + 1;
+    for (int d = x.rank - 1; d >= 0; d--) {
+        const int own = d > dim ? d - 1 : d;
+        const int again = d == dim + 1;
+        x.size[d] = again ? size_number(call->arg[1].integer[0]) : n->node[a].size[own];
+        x.step[d] = again ? size_number(0) : step;
+        if (!again) step = size_times(step, x.size[d]);
+    }
+    result_shape(c, 0, &y);
+    c->result[0] = node_reshape(n, node_add(n, &x), y.rank, y.size);
+    return 0;
+}
+
 /* ---- places ---- */
 
 int node_place_of_most(Nodes *n, int a, unsigned dims, int least)
@@ -415,7 +440,8 @@ int node_select(Nodes *n, const NodeCall *c, Error *err)
                    {"aten.embedding.", embedded},
                    {"aten.gather.", gathered},
                    {"aten.index_select.", gathered},
-                   {"aten.index.Tensor", indexed}};
+                   {"aten.index.Tensor", indexed},
+                   {"aten.repeat_interleave.self_int", interleaved}};
     const Op *op = c->call[0]->op;
     if (op->infer == nll_infer) return nll(n, c, err);
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)

@@ -30,21 +30,79 @@ void writer_number(Writer *w, double v, const char *type)
     }
 }
 
+/* ---- coordinates in 32 bits ---- */
+
+/* 1: a whole number from 0 to below 2^31. */
+static int is_small_number(double v)
+{
+    return v >= 0 && v < 0x1p31;
+}
+
+static int is_coordinate(const Writer *w, int step)
+{
+    return node_of(w, step)->kind == NODE_COORD && !is_load(w, step);
+}
+
+/* 1: an argument is a coordinate, or a number like one. */
+static int has_coordinate(const Writer *w, int step, int arg)
+{
+    const int a = w->k->step[step].arg[arg];
+    return a >= 0 ? is_coordinate(w, a) : is_small_number(node_of(w, step)->number[arg]);
+}
+
+/* 1: a difference of two coordinates, or its size: it has 32 bits where these have 31. */
+static int is_distance(const Writer *w, int step)
+{
+    const Node *x = node_of(w, step);
+    const int a = w->k->step[step].arg[0];
+    if (x->kind != NODE_POINT || a < 0 || strcmp(x->type, "long long") != 0) return 0;
+    if (!strcmp(x->text, "a < 0 ? -a : a")) return is_coordinate(w, a) || is_distance(w, a);
+    return (!strcmp(x->text, "a - p0 * b") && x->p[0] == 1 && has_coordinate(w, step, 0) &&
+            has_coordinate(w, step, 1)) ||
+           (!strcmp(x->text, "a - p1 * p0") && x->p[1] == 1 && is_small_number(x->p[0]) &&
+            is_coordinate(w, a));
+}
+
+/* 1: an argument of a comparison has 32 bits. */
+static int is_narrow_argument(const Writer *w, int step, int arg)
+{
+    const int a = w->k->step[step].arg[arg];
+    if (a < 0) return is_small_number(fabs(node_of(w, step)->number[arg]));
+    return is_coordinate(w, a) || is_distance(w, a);
+}
+
+const char *writer_point_type(const Writer *w, int step)
+{
+    static const char *const compared[] = {"a < b",  "a <= b",  "a > b",   "a >= b",
+                                           "a == b", "a != b",  "a < p0",  "a <= p0",
+                                           "a > p0", "a >= p0", "a == p0", "a != p0"};
+    const Node *x = node_of(w, step);
+    if (w->wide || w->k->nodes->plain || strcmp(x->type, "long long") != 0) return x->type;
+    if (is_distance(w, step)) return "int";
+    for (size_t i = 0; i < sizeof compared / sizeof *compared && x->dtype == DTYPE_B8; i++)
+        if (!strcmp(x->text, compared[i]) && is_narrow_argument(w, step, 0) &&
+            (strchr(x->text, 'b') ? is_narrow_argument(w, step, 1)
+                                  : is_small_number(fabs(x->p[0]))))
+            return "int";
+    return x->type;
+}
+
 /* A word of a point's text. */
 static void put_word(Writer *w, int step, const char *word, size_t len)
 {
     const Node *x = node_of(w, step);
     const Step *s = &w->k->step[step];
+    const char *type = writer_point_type(w, step), *from = x->from ? x->from : type;
     if (len == 1 && *word >= 'a' && *word <= 'c') {
         int i = *word - 'a';
         if (s->arg[i] >= 0)
-            writer_value(w, s->arg[i], x->from ? x->from : x->type);
+            writer_value(w, s->arg[i], from);
         else
-            writer_number(w, x->number[i], x->from ? x->from : x->type);
+            writer_number(w, x->number[i], from);
     } else if (len == 1 && *word == 'n') {
         buffer_printf(&w->body, "(%s)%s", x->type, writer_size(w, x->scale));
     } else if (*word == 'p' && len < 4 && len > 1 && isdigit(word[1])) {
-        writer_number(w, x->p[atoi(word + 1)], x->type);
+        writer_number(w, x->p[atoi(word + 1)], type);
     } else {
         buffer_append(&w->body, word, len);
     }

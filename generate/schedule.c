@@ -8,7 +8,9 @@
 /* KEEP: words of a row that a thread keeps at most (2026-11-29: 32 of 1,024 threads leave as many for the
  * rest; 512 threads have twice as many). FLIGHT: bytes that a thread loads before it uses any. */
 enum { MOST_LANES = 1024, STREAM_LANES = 512, KEEP = 32, ENOUGH_ROWS = 1056, FEW_ROWS = 132 };
+/* KEPT_WORK: operations; a value of float32 may take twice the registers of what it is made of. */
 enum {
+    KEPT_WORK = 8,
     LONG_SLICE = 1024,
     MOST_ALONE = 128,
     FLIGHT = 64,
@@ -201,7 +203,7 @@ static void choose_vector(Writer *w)
 
 int writer_is_packed(const Writer *w, int step)
 {
-    if (writer_is_loop(w, step)) return 1;
+    if (writer_is_loop(w, step) || (w->kept[step] == 2 && writer_is_value(w, step))) return 1;
     if (is_within_loop(w, step)) return 0;
     if (w->vec > 1 && in_columns(w, step) && !(w->moved && w->moved[step]) &&
         writer_shifted(w, step) >= 0)
@@ -238,7 +240,9 @@ void writer_close(const Writer *w, int step, unsigned char *set)
 {
     if (set[step]) return;
     set[step] = 1;
-    if (is_fold(w, step) || writer_is_scan(w, step) || writer_is_loop(w, step)) return;
+    if (is_fold(w, step) || writer_is_scan(w, step) || writer_is_loop(w, step) ||
+        w->kept[step] == 2)
+        return;
     const Step *s = &w->k->step[step];
     const Condition *c = &w->k->condition[s->inside];
     unsigned all = index_axes(&s->at);
@@ -265,17 +269,22 @@ void writer_needed(const Writer *w, const Pass *p, unsigned char *set)
         if (in_columns(w, w->k->root[i].step)) writer_close(w, w->k->root[i].step, set);
 }
 
-/* In how many passes over a row a step is read. */
-static int passes_of(const Writer *w, int step)
+/* n[i]: in how many passes over a row a step is needed, where what is kept is computed once. */
+static void count_passes(Writer *w, int *n)
 {
-    unsigned char set[KERNEL_STEPS];
-    int n = 0;
-    for (int level = 0; level <= writer_passes(w); level++) {
-        Pass p = {level, w->columns};
+    unsigned char set[KERNEL_STEPS], kept[KERNEL_STEPS];
+    const int most = writer_passes(w);
+    memcpy(kept, w->kept, (size_t)w->k->n);
+    memset(n, 0, (size_t)w->k->n * sizeof *n);
+    for (int pass = 1; pass <= most + 1; pass++) {
+        Pass p = {pass > most ? 0 : pass, w->columns};
         writer_needed(w, &p, set);
-        n += set[step];
+        for (int i = 0; i < w->k->n; i++) {
+            n[i] += set[i];
+            if (set[i] && w->kept[i] && writer_is_value(w, i)) w->kept[i] = 2;
+        }
     }
-    return n;
+    memcpy(w->kept, kept, (size_t)w->k->n);
 }
 
 /* The bytes of a thread's packs, of all loads together. */
@@ -321,11 +330,69 @@ static int64_t a_thread(const Writer *w)
     return (timed_columns(w) + step - 1) / step;
 }
 
-static int most_kept(const Writer *w)
+static int value_size(const Writer *w, int step)
 {
-    int bytes = 0;
+    return strcmp(writer_type(w, step), "float") ? 8 : 4;
+}
+
+/* 1: a later step of the row needs as many passes: that one may be kept. */
+static int is_on_the_way(const Writer *w, int step, const int *n)
+{
+    for (int i = step + 1; i < w->k->n; i++)
+        for (int a = 0; a < 3; a++)
+            if (w->k->step[i].arg[a] == step && n[i] > 1 && in_columns(w, i) && !is_fold(w, i))
+                return 1;
+    return 0;
+}
+
+/* What several passes need is computed once, and stays in registers in place of what it is computed from,
+ * where that takes no more of them, or long to compute. */
+static void choose_values(Writer *w)
+{
+    unsigned char set[KERNEL_STEPS];
+    int n[KERNEL_STEPS];
+    count_passes(w, n);
+    for (int i = 0; i < w->k->n && !w->k->nodes->plain; i++) {
+        double work = 0;
+        int bytes = 0;
+        if (n[i] < 2 || !in_columns(w, i) || !writer_is_value(w, i) || is_on_the_way(w, i, n))
+            continue;
+        memset(set, 0, sizeof set);
+        writer_close(w, i, set);
+        for (int a = 0; a <= i; a++) {
+            if (!set[a] || !in_columns(w, a)) continue;
+            if (is_load(w, a))
+                bytes += (int)dtype_size(node_of(w, a)->dtype);
+            else
+                work += point_work(node_of(w, a)->text);
+        }
+        w->kept[i] = work > KEPT_WORK || value_size(w, i) <= bytes;
+    }
+}
+
+/* Marks what stays in registers, and the loads that come before it. */
+static void choose_kept(Writer *w)
+{
+    unsigned char first[KERNEL_STEPS] = {0};
+    int n[KERNEL_STEPS];
+    count_passes(w, n);
     for (int i = 0; i < w->k->n; i++)
-        if (writer_is_packed(w, i) && passes_of(w, i) > 1)
+        if (w->kept[i] && writer_is_value(w, i)) writer_close(w, i, first);
+    for (int i = 0; i < w->k->n; i++)
+        if (!writer_is_value(w, i))
+            w->kept[i] = w->keep && writer_is_packed(w, i) && (n[i] > 1 || first[i]);
+        else if (!w->keep)
+            w->kept[i] = 0;
+}
+
+static int most_kept(Writer *w)
+{
+    int bytes = 0, n[KERNEL_STEPS];
+    count_passes(w, n);
+    for (int i = 0; i < w->k->n; i++)
+        if (n[i] > 1 && w->kept[i] && writer_is_value(w, i))
+            bytes += w->vec * value_size(w, i);
+        else if (n[i] > 1 && writer_is_packed(w, i))
             bytes += w->vec * (int)dtype_size(node_of(w, i)->dtype);
     int words = (bytes + 3) / 4, most = w->lanes > STREAM_LANES ? KEEP : 2 * KEEP;
     return words ? most / words : 0;
@@ -362,6 +429,7 @@ static int stores_late(const Writer *w)
 
 static void choose_lanes(Writer *w)
 {
+    if (reads_again(w)) choose_values(w);
     int64_t columns = timed_columns(w), rows = writer_product(w, w->k->rows).at[0];
     int lanes = 1;
     if (w->strip >= 0) {
@@ -384,8 +452,7 @@ static void choose_lanes(Writer *w)
     if (w->keep && writer_choose(w, GENE_KEEP, fits ? KEEP_REGISTERS : KEEP_NONE, KEEP_NONE,
                                  KEEP_REGISTERS) == KEEP_NONE)
         w->keep = 0;
-    for (int i = 0; i < w->k->n; i++)
-        w->kept[i] = w->keep && writer_is_packed(w, i) && passes_of(w, i) > 1;
+    choose_kept(w);
 }
 
 /* 1: nothing is folded, and places are more than the number of an element. */

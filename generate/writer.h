@@ -72,6 +72,19 @@ static inline int writer_is_loop(const Writer *w, int step)
     return s->looped && in_columns(w, step) && !(s->axes & w->k->looped);
 }
 
+/* A computed value that may stay in registers: kept is 1 until a pass has computed it, then 2. */
+static inline int writer_is_value(const Writer *w, int step)
+{
+    return node_of(w, step)->kind == NODE_POINT && !is_load(w, step) &&
+           w->k->step[step].arg[0] >= 0 && !(w->k->step[step].axes & w->k->looped);
+}
+
+/* A value that a pass, whose steps are in `set`, computes for later ones. */
+static inline int writer_is_new(const Writer *w, const unsigned char *set, int step)
+{
+    return set[step] && w->kept[step] == 1 && in_columns(w, step) && writer_is_value(w, step);
+}
+
 /* 1: the step is computed within a looped fold that is not open. */
 static inline int is_within_loop(const Writer *w, int step)
 {
@@ -106,7 +119,8 @@ void writer_ahead(Writer *w, int step, const char *indent);
 /* Reads an element that lies in one piece with its neighbour. 0: there is none; nothing is written. */
 int writer_near_load(Writer *w, int step);
 void writer_point(Writer *w, int step);
-int writer_calls(const Writer *w, int step); /* functions that take long */
+const char *writer_point_type(const Writer *w, int step); /* in which it is computed */
+int writer_calls(const Writer *w, int step);              /* functions that take long */
 void writer_value(Writer *w, int step,
                   const char *type); /* with a cast where its type is another */
 const char *writer_size(Writer *w, Size s);

@@ -240,12 +240,10 @@ static int probabilities(Chain *k, const OpCall *c, int log, int dim, double smo
     }
     int y = chain_call(k, "aten.mul.Tensor", ARGS(T(log), T(t)));
     if (w >= 0) y = chain_over(k, "aten.mul.Tensor", y, ARGS(T(y), T(w)));
-    y = reduction ? chain_call(k, "aten.sum.default", ARGS(T(y)))
-                  : chain_call(k, "aten.sum.dim_IntList", ARGS(T(y), one_dim(dim)));
-    y = chain_over(k, "aten.neg.default", y, ARGS(T(y)));
-    if (reduction != 1) return y;
-    double rows = classes ? (double)(op_elements(x) / classes) : 0;
-    return chain_over(k, "aten.div.Scalar", y, ARGS(T(y), F(rows)));
+    y = reduction == 2 ? chain_call(k, "aten.sum.default", ARGS(T(y)))
+                       : chain_call(k, "aten.sum.dim_IntList", ARGS(T(y), one_dim(dim)));
+    if (reduction == 1) y = chain_call(k, "aten.mean.default", ARGS(T(y)));
+    return chain_over(k, "aten.neg.default", y, ARGS(T(y)));
 }
 
 /* The part of the loss that spreads over all classes: a mean, whose number of classes no step has as a number
