@@ -81,11 +81,19 @@ static double times_read(const Writer *w, int step)
 }
 
 /* Bytes that L2 hands over for a useful one. */
-static double waste(const Writer *w, const Index *at, double bytes)
+static double waste_at(const Writer *w, const Index *at, double bytes)
 {
     int along = w->strip >= 0 ? w->strip : w->last;
     if (along < 0 || size_is(at->by[along], 1) || size_is(at->by[along], 0)) return 1;
     return SECTOR / bytes;
+}
+
+/* The same of a load; vectors with what lies between are read once for all that take of them. */
+static double waste(const Writer *w, int step, double bytes)
+{
+    Index base;
+    return w->vec > 1 && writer_spacing(w, step, &base) ? 1
+                                                        : waste_at(w, &w->k->step[step].at, bytes);
 }
 
 double point_work(const char *text)
@@ -114,7 +122,7 @@ static void count_loads(const Writer *w, const Shape *s, const Profile *p, Work 
         if (!is_load(w, i)) continue;
         const Step *step = &w->k->step[i];
         double bytes = (double)dtype_size(node_of(w, i)->dtype), own = size_of(w, step->axes),
-               reads = times_read(w, i), wide = waste(w, &step->at, bytes);
+               reads = times_read(w, i), wide = waste(w, i, bytes);
         int by_column = in_columns(w, i);
         const double terms = size_of(w, step->axes & w->k->looped);
         k->dram += own * bytes * (again && own * 2 > elements ? reads : 1);
@@ -132,7 +140,7 @@ static void count_rest(const Writer *w, const Shape *s, Work *k)
         double bytes = (double)dtype_size(w->k->nodes->node[w->k->root[i].node].dtype);
         double n = in_columns(w, step) ? elements : s->rows;
         k->dram += n * bytes;
-        k->l2 += n * bytes * waste(w, &w->k->root[i].at, bytes);
+        k->l2 += n * bytes * waste_at(w, &w->k->root[i].at, bytes);
         k->instructions += n / w->vec;
     }
     double passes = writer_passes(w) + 1;

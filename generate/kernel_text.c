@@ -208,40 +208,6 @@ void writer_stores(Writer *w, const char *indent)
     }
 }
 
-/* Opens a block in which an axis has the place of the vector's first element, inside of what it is over. */
-static void put_shifted(Writer *w, int axis, const char *indent)
-{
-    const int place = w->k->bound[axis];
-    buffer_printf(&w->body, "%s{ const %s %s = min((unsigned)", indent, writer_type(w, place),
-                  w->k->axes.name[axis]);
-    writer_index(w, &w->k->step[place].at);
-    buffer_printf(&w->body, ", (unsigned)%s - (unsigned)V);\n",
-                  writer_size(w, w->k->axes.size[axis]));
-}
-
-/* Reads the pack of a load into `to`. */
-void writer_fetch(Writer *w, int step, const char *to, const char *indent)
-{
-    if (writer_is_loop(w, step)) {
-        fold_put_loop(w, step, to, indent);
-        return;
-    }
-    const char *tensor = kernel_tensor(w->k, w->k->step[step].node, 0);
-    const int shifted = w->vec > 1 ? writer_shifted(w, step) : -1;
-    writer_help(w, HELP_PACK);
-    if (shifted >= 0) put_shifted(w, shifted, indent);
-    if (writer_is_vector(w, step)) {
-        buffer_printf(&w->body, "%s%s = *(const Pack<%s, V> *)(%s + ", indent, to,
-                      writer_ctype(w, step), tensor);
-        writer_index(w, &w->k->step[step].at);
-        buffer_printf(&w->body, ");%s\n", shifted >= 0 ? " }" : "");
-    } else {
-        buffer_printf(&w->body, "%s%s.v[0] = %s[", indent, to, tensor);
-        writer_index(w, &w->k->step[step].at);
-        buffer_puts(&w->body, "];\n");
-    }
-}
-
 /* Where a step's pack is: "keep0[k]", "q0[u]", or in memory: NULL. */
 typedef enum { IN_MEMORY, IN_BATCH, IN_REGISTERS } Place;
 
@@ -638,58 +604,6 @@ int kernel_put_arguments(const Kernel *k, Buffer *to, Error *err)
     return 0;
 }
 
-/* 1: a size is a whole number of vectors wherever the graph can be bound: a number, or a product of which
- * that is so at all bindings. A sum of axes may be one at each binding by chance. */
-static int is_whole(const Writer *w, Size s)
-{
-    char text[SIZE_TEXT];
-    Error unused;
-    if (!size_divides(size_number(w->vec), s)) return 0;
-    return size_constant(s) ||
-           (!size_text(w->k->nodes->sizes, s, text, &unused) && !strpbrk(text, "+-/"));
-}
-
-/* Sizes that have to be whole numbers of vectors. */
-typedef struct {
-    Size seen[INDEX_AXES * 2];
-    int n;
-    Buffer *to;
-} Wholes;
-
-static void add_whole(Writer *w, Wholes *g, Size s)
-{
-    int known = is_whole(w, s);
-    for (int o = 0; o < g->n && !known; o++) known = size_divides(g->seen[o], s);
-    if (known || g->n == INDEX_AXES * 2) return;
-    g->seen[g->n++] = s;
-    buffer_printf(g->to, "%s%s", g->to->len ? " | " : "", writer_size(w, s));
-}
-
-/* Those of a place that moves along an axis. */
-static void add_wholes(Writer *w, Wholes *g, const Index *at, int along)
-{
-    for (int a = 0; a < w->k->axes.n; a++)
-        if (a != along) add_whole(w, g, at->by[a]);
-    add_whole(w, g, at->plus);
-}
-
-/* What must be whole numbers of vectors: "cols" or "cols | n1". "": everything is. */
-static void put_guard(Writer *w, Buffer *to)
-{
-    Wholes g = {.to = to};
-    add_whole(w, &g, w->k->axes.size[w->last]);
-    for (int i = 0; i < w->k->n; i++) {
-        const int shifted = writer_shifted(w, i);
-        if (!writer_is_vector(w, i)) continue;
-        add_wholes(w, &g, &w->k->step[i].at, shifted >= 0 ? shifted : w->last);
-        if (shifted < 0) continue;
-        add_whole(w, &g, w->k->axes.size[shifted]);
-        add_wholes(w, &g, &w->k->step[w->k->bound[shifted]].at, w->last);
-    }
-    for (int r = 0; r < w->k->n_roots; r++)
-        if (writer_root_is_vector(w, r)) add_wholes(w, &g, &w->k->root[r].at, w->last);
-}
-
 static int put_launch(Writer *w, Error *err)
 {
     char rows[SIZE_TEXT];
@@ -734,7 +648,7 @@ void writer_source(Writer *w, int threads)
     buffer_init(&guard, 4096);
     buffer_init(&types, 1 << 16);
     buffer_init(&names, 1 << 16);
-    if (w->vec > 1) put_guard(w, &guard);
+    if (w->vec > 1) writer_guard(w, &guard);
     if (w->k->nodes->plain) plain_order(w->k);
     kernel_put_parameters(w->k, 1, w->wide, &types);
     kernel_put_parameters(w->k, 0, w->wide, &names);

@@ -1,10 +1,12 @@
-/* Pointwise steps as text: the operators' own, with values in place of their letters. */
+/* Pointwise steps as text: the operators' own, with values in place of their letters. And the vectors of
+ * their loads. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "generate/fold_text.h"
 #include "generate/plain.h"
 #include "generate/writer.h"
 
@@ -369,4 +371,147 @@ int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer 
     buffer_append(out, w.body.data, w.body.len);
     buffer_release(&w.body);
     return w.failed ? -1 : 0;
+}
+
+/* ---- vectors of loads ---- */
+
+/* Opens a block in which an axis has the place of the vector's first element, inside of what it is over. */
+static void put_shifted(Writer *w, int axis, const char *indent)
+{
+    const int place = w->k->bound[axis];
+    buffer_printf(&w->body, "%s{ const %s %s = min((unsigned)", indent, writer_type(w, place),
+                  w->k->axes.name[axis]);
+    writer_index(w, &w->k->step[place].at);
+    buffer_printf(&w->body, ", (unsigned)%s - (unsigned)V);\n",
+                  writer_size(w, w->k->axes.size[axis]));
+}
+
+typedef struct {
+    int spacing;
+    const char *to, *tensor;
+    const Index *base;
+} Spaced;
+
+/* Reads a vector with what lies between its elements, and takes these. Where V is 1, the element alone. */
+static void put_spaced(Writer *w, int step, const Spaced *s, const char *indent)
+{
+    const Index *at = &w->k->step[step].at;
+    Index within = *at;
+    for (int i = 0; i < w->k->axes.n; i++)
+        within.by[i] = size_plus(at->by[i], size_times(s->base->by[i], size_number(-1)));
+    within.plus = size_plus(at->plus, size_times(s->base->plus, size_number(-1)));
+    buffer_printf(&w->body, "%sif (V == 1) {\n%s    %s.v[0] = %s[", indent, indent, s->to,
+                  s->tensor);
+    writer_index(w, at);
+    buffer_printf(&w->body,
+                  "];\n%s} else {\n%s    const Pack<%s, V == 1 ? 1 : %d * V> all = "
+                  "*(const Pack<%s, V == 1 ? 1 : %d * V> *)(%s + ",
+                  indent, indent, writer_ctype(w, step), s->spacing, writer_ctype(w, step),
+                  s->spacing, s->tensor);
+    writer_index(w, s->base);
+    buffer_printf(
+        &w->body,
+        ");\n#pragma unroll\n%s    for (int v = 0; v < V; v++) %s.v[v] = all.v[V == 1 ? 0 : "
+        "%d * v + ",
+        indent, s->to, s->spacing);
+    writer_index(w, &within);
+    buffer_printf(&w->body, "];\n%s}\n", indent);
+}
+
+/* Reads the pack of a load into `to`. */
+void writer_fetch(Writer *w, int step, const char *to, const char *indent)
+{
+    if (writer_is_loop(w, step)) {
+        fold_put_loop(w, step, to, indent);
+        return;
+    }
+    const char *tensor = kernel_tensor(w->k, w->k->step[step].node, 0);
+    const int shifted = w->vec > 1 ? writer_shifted(w, step) : -1;
+    Index base;
+    const int spacing = w->vec > 1 && shifted < 0 ? writer_spacing(w, step, &base) : 0;
+    writer_help(w, HELP_PACK);
+    if (shifted >= 0) put_shifted(w, shifted, indent);
+    if (spacing) {
+        put_spaced(w, step, &(Spaced){spacing, to, tensor, &base}, indent);
+    } else if (writer_is_vector(w, step)) {
+        buffer_printf(&w->body, "%s%s = *(const Pack<%s, V> *)(%s + ", indent, to,
+                      writer_ctype(w, step), tensor);
+        writer_index(w, &w->k->step[step].at);
+        buffer_printf(&w->body, ");%s\n", shifted >= 0 ? " }" : "");
+    } else {
+        buffer_printf(&w->body, "%s%s.v[0] = %s[", indent, to, tensor);
+        writer_index(w, &w->k->step[step].at);
+        buffer_puts(&w->body, "];\n");
+    }
+}
+
+/* ---- what must be whole ---- */
+
+/* 1: a size is a whole number of vectors wherever the graph can be bound: a number, or a product of which
+ * that is so at all bindings. A sum of axes may be one at each binding by chance. */
+static int is_whole(const Writer *w, Size s, int by)
+{
+    char text[SIZE_TEXT];
+    Error unused;
+    if (!size_divides(size_number(by), s)) return 0;
+    return size_constant(s) ||
+           (!size_text(w->k->nodes->sizes, s, text, &unused) && !strpbrk(text, "+-/"));
+}
+
+/* Sizes that have to be whole numbers of vectors. */
+typedef struct {
+    Size seen[INDEX_AXES * 2];
+    int n;
+    Buffer *to;
+} Wholes;
+
+static void add_whole(Writer *w, Wholes *g, Size s)
+{
+    int known = is_whole(w, s, w->vec);
+    for (int o = 0; o < g->n && !known; o++) known = size_divides(g->seen[o], s);
+    if (known || g->n == INDEX_AXES * 2) return;
+    g->seen[g->n++] = s;
+    buffer_printf(g->to, "%s%s", g->to->len ? " | " : "", writer_size(w, s));
+}
+
+/* The same of vectors with what lies between. */
+static void add_spaced(Writer *w, Wholes *g, Size s, int spacing)
+{
+    if (is_whole(w, s, spacing * w->vec)) return;
+    const char *name = writer_size(w, s);
+    buffer_printf(g->to, "%s(%s %% %d ? 1 : %s / %d)", g->to->len ? " | " : "", name, spacing, name,
+                  spacing);
+}
+
+/* Those of a place that moves along an axis. */
+static void add_wholes(Writer *w, Wholes *g, const Index *at, int along)
+{
+    for (int a = 0; a < w->k->axes.n; a++)
+        if (a != along) add_whole(w, g, at->by[a]);
+    add_whole(w, g, at->plus);
+}
+
+void writer_guard(Writer *w, Buffer *to)
+{
+    Wholes g = {.to = to};
+    add_whole(w, &g, w->k->axes.size[w->last]);
+    for (int i = 0; i < w->k->n; i++) {
+        const int shifted = writer_shifted(w, i);
+        Index base;
+        const int spacing = shifted < 0 ? writer_spacing(w, i, &base) : 0;
+        if (!writer_is_vector(w, i)) continue;
+        for (int a = 0; a < w->k->axes.n && spacing; a++)
+            if (a != w->last) add_spaced(w, &g, base.by[a], spacing);
+        if (spacing) {
+            add_spaced(w, &g, base.plus, spacing);
+            add_spaced(w, &g, node_count(node_of(w, i)), spacing);
+            continue;
+        }
+        add_wholes(w, &g, &w->k->step[i].at, shifted >= 0 ? shifted : w->last);
+        if (shifted < 0) continue;
+        add_whole(w, &g, w->k->axes.size[shifted]);
+        add_wholes(w, &g, &w->k->step[w->k->bound[shifted]].at, w->last);
+    }
+    for (int r = 0; r < w->k->n_roots; r++)
+        if (writer_root_is_vector(w, r)) add_wholes(w, &g, &w->k->root[r].at, w->last);
 }

@@ -49,6 +49,39 @@ static int whole_vectors(const Writer *w, const Index *at, int along)
     return at->plus.at[0] % w->vec == 0;
 }
 
+/* 1: a size is a whole number of `by` at the timed sizes. */
+static int is_multiple(Size s, int64_t by)
+{
+    return s.at[0] % by == 0;
+}
+
+int writer_spacing(const Writer *w, int step, Index *base)
+{
+    const Kernel *k = w->k;
+    *base = k->step[step].at;
+    if (k->nodes->plain || w->last < 0 || w->strip >= 0 || !is_load(w, step) || *base->text ||
+        !size_constant(base->by[w->last]))
+        return 0;
+    const int64_t spacing = base->by[w->last].at[0], span = spacing * w->vec;
+    int64_t most = 0;
+    if (spacing != 2 && spacing != 4) return 0;
+    if (size_constant(base->plus)) most = base->plus.at[0] % spacing;
+    if (most < 0) return 0;
+    base->plus = size_plus(base->plus, size_number(-most));
+    for (int i = 0; i < k->axes.n; i++) {
+        const Size by = base->by[i], n = k->axes.size[i];
+        if (i == w->last || size_is(by, 0) || is_multiple(by, span)) continue;
+        if (!(k->looped >> i & 1) || !size_constant(by) || !size_constant(n) || by.at[0] < 0)
+            return 0;
+        most += by.at[0] * (n.at[0] - 1);
+        base->by[i] = size_number(0);
+    }
+    return most < spacing && is_multiple(base->plus, span) &&
+                   is_multiple(node_count(node_of(w, step)), span)
+               ? (int)spacing
+               : 0;
+}
+
 unsigned writer_stored(const Writer *w)
 {
     unsigned axes = 0;
@@ -80,8 +113,10 @@ int writer_shifted(const Writer *w, int step)
 int writer_is_vector(const Writer *w, int step)
 {
     if (w->vec < 2 || !is_load(w, step)) return 0;
+    Index base;
     return writer_shifted(w, step) >= 0 ||
-           (!is_late(w, step) && whole_vectors(w, &w->k->step[step].at, w->last));
+           (!is_late(w, step) &&
+            (whole_vectors(w, &w->k->step[step].at, w->last) || writer_spacing(w, step, &base)));
 }
 
 int writer_root_is_vector(const Writer *w, int r)
@@ -201,6 +236,15 @@ static void choose_vector(Writer *w)
     if (w->vec > 1) w->vec = writer_choose(w, GENE_VEC, w->vec, 1, w->vec);
 }
 
+/* 1: whether a step's elements are there differs from column to column. */
+static int is_inside_columns(const Writer *w, int step)
+{
+    const Condition *c = &w->k->condition[w->k->step[step].inside];
+    for (int t = 0; t < c->n; t++)
+        if (in_columns(w, c->term[t].step)) return 1;
+    return 0;
+}
+
 int writer_is_packed(const Writer *w, int step)
 {
     if (writer_is_loop(w, step) || (w->kept[step] == 2 && writer_is_value(w, step))) return 1;
@@ -209,7 +253,7 @@ int writer_is_packed(const Writer *w, int step)
         writer_shifted(w, step) >= 0)
         return 1;
     return is_load(w, step) && in_columns(w, step) && !is_late(w, step) &&
-           !w->k->step[step].inside && !(w->moved && w->moved[step]) &&
+           !is_inside_columns(w, step) && !(w->moved && w->moved[step]) &&
            (w->k->nodes->plain ? writer_is_vector(w, step)
                                : w->strip >= 0 || w->vec == 1 || writer_is_vector(w, step));
 }

@@ -161,6 +161,10 @@ unsigned writer_stored(const Writer *w); /* the axes of columns that results hav
  * or a pad of halves of a row does. A vector lies inside or outside as a whole, so that its place can be
  * clamped like that of one element. -1: none. */
 int writer_shifted(const Writer *w, int step);
+/* How far apart neighbours along the last axis are in memory, 2 or 4, where vectors with all that lies
+ * between can be read; 0: they cannot. base: where such a vector begins, before what a constant, or an axis
+ * of a looped fold, adds within the distance. */
+int writer_spacing(const Writer *w, int step, Index *base);
 /* Vectors in which a load, or a result, is read or written. */
 int writer_is_vector(const Writer *w, int step);
 int writer_root_is_vector(const Writer *w, int root);
@@ -173,6 +177,8 @@ int writer_passes(const Writer *w); /* over a row, before results are stored */
 /* Parts of a kernel's text (kernel_text.c). */
 void writer_elements(Writer *w, const char *indent); /* computes and stores V of them */
 void writer_source(Writer *w, int threads);
+/* What must be whole numbers of vectors: "cols" or "cols | n1". "": everything is. */
+void writer_guard(Writer *w, Buffer *to);
 
 /* Of plain kernels (plain.c). The parts: what must be whole vectors, parameters with types, their names. */
 typedef struct {
