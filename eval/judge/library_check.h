@@ -15,9 +15,9 @@ int library_check_open(Judgement *j, const Run *baseline, LibraryCheck **out);
 /* The same run on its contents: it is right, and takes no longer than `us`, its time in its own process. The
  * timing lock is held. */
 int library_check(Judgement *j, LibraryCheck *c, const Run *baseline, double us);
-/* *share: the baseline's time there by its time in its own process, of `n` runs of each in turns; 1 where it
- * is no faster. n is even. A library's workspace lies elsewhere there: equal calls of 29 ms differed by 0.6%
- * (k1_70, H200, 2026-11-30). */
+/* *share: the baseline's time there by its time in its own process, of `n` runs of each in turns, four where
+ * they take over a millisecond; 1 where it is no faster. n is even. A library's workspace lies elsewhere
+ * there: equal calls of 29 ms differed by 0.6% (k1_70, H200, 2026-11-30). */
 int library_share(Judgement *j, LibraryCheck *c, Run *baseline, int n, double *share);
 void library_check_close(LibraryCheck *c);
 

@@ -435,16 +435,23 @@ static int take_one(const double us[SIDES], DeviceTiming *out, Fault *f)
     return timing_makes_sense(out, 1, &f->error);
 }
 
-/* Where op lines seem to be faster by little, the baseline runs beside them, too: where it is faster there
- * than in its own process, its times become those. One that fails beside a candidate that was alone there
- * tells nothing. */
+/* The first timing says that op lines win by little. */
+static int is_doubtful(const PairedTiming *p, const DeviceTiming *t)
+{
+    Interval v;
+    if (p->known > 0 || t->n < PAIRED_ORDERS) return 0;
+    paired_ratio(t, p->opt->seed, &v);
+    return v.low > 1 && paired_small_win(v.middle);
+}
+
+/* Where they do, the baseline runs beside them, too: where it is faster there than in its own process, its
+ * times become those. One that fails beside a candidate that was alone there tells nothing. */
 static int level_libraries(PairedTiming *p, DeviceTiming *out)
 {
     Judgement *j = p->judgement;
     Run *baseline = &p->run[BASELINE][0];
     double share = 1;
-    Pairs pairs = timing_pairs(out);
-    if (out->n < PAIRED_ORDERS / 2 || !paired_small_win(statistics_midmean(&pairs))) return 0;
+    if (!is_doubtful(p, out)) return 0;
     int rc = p->beside ? 0 : library_check_open(j, baseline, &p->beside);
     if (!rc && p->beside) rc = library_share(j, p->beside, baseline, out->n, &share);
     for (int i = 0; i < out->n && !rc; i++) out->baseline_us[i] *= share;
