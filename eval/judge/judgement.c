@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/candidate/host_code.h"
-#include "eval/candidate/undefined_name.h"
-#include "eval/candidate/wide_integers.h"
+#include "eval/candidate/source_hints.h"
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/statistics.h"
 #include "eval/judge/timing_bounds.h"

@@ -14,6 +14,38 @@
 
 #include "base/memory.h"
 
+/* ---- what a launch does to each buffer: sums of the counts that each allocation has ---- */
+
+static const double sector = 32;
+
+static void add(BufferUse *b, const Alloc *a, double scale)
+{
+    b->size += (double)a->bytes;
+    b->asked += (double)a->asked * scale;
+    b->touched += (double)(a->read_sectors + a->written_sectors) * sector * scale;
+    b->scratch = a->scratch;
+}
+
+void uses_note(LaunchUses *u, const DevMem *mem, double scale)
+{
+    BufferUse *variables = NULL;
+    u->of = memory_array((size_t)mem->n_allocs + 1, sizeof *u->of);
+    u->n = 0;
+    for (int i = 0; i < mem->n_allocs; i++) {
+        const Alloc *a = &mem->allocs[i];
+        BufferUse *b = a->variable && variables ? variables : &u->of[u->n++];
+        if (a->variable) variables = b;
+        memcpy(b->label, a->variable ? "variables" : a->label, a->variable ? 10 : sizeof b->label);
+        add(b, a, scale);
+    }
+}
+
+void uses_release(LaunchUses *list, int n)
+{
+    for (int i = 0; list && i < n; i++) free(list[i].of);
+    free(list);
+}
+
 /* Less of the scaled work than this is too little, and less of what the task itself needs. */
 static const double LEAST_BYTES = 0.85, LEAST_FLOPS = 0.4, LEAST_OWN = 0.97;
 /* The same where outputs are compared. Triangular products need a sixth of the flops. */

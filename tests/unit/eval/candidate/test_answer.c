@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "eval/candidate/answer.h"
-#include "eval/candidate/host_code.h"
+#include "eval/candidate/source_hints.h"
 
 static void round_trip(void **state)
 {
