@@ -34,10 +34,11 @@ static void blanks(Parser *ps)
 
 static int take(Parser *ps, const char *token)
 {
-    size_t n = strlen(token);
     blanks(ps);
-    if ((size_t)(ps->end - ps->p) < n || memcmp(ps->p, token, n)) return 0;
-    ps->p += n;
+    const char *p = ps->p;
+    while (*token && p < ps->end && *p == *token) p++, token++;
+    if (*token) return 0;
+    ps->p = p;
     return 1;
 }
 

@@ -187,7 +187,7 @@ static int float_literal(OpText t, double *out)
     memcpy(text, t.p, t.len);
     text[t.len] = 0;
     const char *s = text + (*text == '-' || *text == '+');
-    if (!strcmp(s, "inf") || !strcmp(s, "nan")) {
+    if ((*s == 'i' || *s == 'n') && (!strcmp(s, "inf") || !strcmp(s, "nan"))) {
         *out = *s == 'n' ? NAN : *text == '-' ? -INFINITY : INFINITY;
         return 1;
     }
