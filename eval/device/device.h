@@ -240,6 +240,21 @@ typedef struct {
     char why[128]; /* is set: not empty: the part is not known, or takes too long */
 } DeviceCone;
 
+/* Of each tensor whose accesses by the launches of a plan are known, bytes that no launch reads: of an
+ * input, of the result of an op line, or of what launches write to a buffer. Outputs are left out, and
+ * what no launch reads at all. */
+enum { DEVICE_MAX_UNREAD = 24 };
+typedef struct {
+    const DevicePtr *outputs; /* n_outputs */
+    int n_outputs;
+    int n; /* is set, as are: */
+    struct {
+        char label[64];
+        int is_given; /* an input, or what an op line gives */
+        uint64_t bytes, all;
+    } of[DEVICE_MAX_UNREAD];
+} DeviceUnread;
+
 /* Every function returns 0, or -1 when the device failed (in *err, or in the Fault's error). Those
  * with a Fault return 1 for a fault of the candidate. */
 
@@ -284,6 +299,8 @@ typedef struct {
      * complete. Those bytes of the outputs are written afterwards that no other block changes; where c->why
      * is set, none is to be read. It counts for nothing else. */
     int (*cone)(Device *d, const DeviceLaunch *launches, int n, DeviceCone *c, Fault *fault);
+    /* Without running anything: fills in *u. */
+    void (*unread)(Device *d, const DeviceLaunch *launches, int n, DeviceUnread *u);
 } DevicePrediction;
 
 /* The functions of a device that measures times. */

@@ -15,6 +15,7 @@
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/seeds.h"
 #include "eval/judge/timed_cone.h"
+#include "eval/judge/timed_unread.h"
 #include "eval/judge/timing_bounds.h"
 #include "tasks/task_graph.h"
 
@@ -154,8 +155,9 @@ typedef struct {
     DeviceWritten written; /* what is known about what the launches write */
     unsigned char comparable[TASK_MAX_TENSORS];
     char hidden[128]; /* not empty: why the cones of other outputs are not known */
-    int scaled;       /* launches whose time is the small workload's times its growth */
-    int again;        /* on other contents: what is written is known */
+    DeviceUnread unread;
+    int scaled; /* launches whose time is the small workload's times its growth */
+    int again;  /* on other contents: what is written is known */
 } Shown;
 
 static void note_shown(const Task *t, const DeviceSample *s, const char *unit, Shown *shown)
@@ -234,6 +236,8 @@ static int predict_timed(Judgement *j, TimedContents *c, uint64_t seed, DeviceTi
                      (long long)shown->n, timed_unit(c),
                      s.scaled || s.held ? "; scaled from the small workload" : "");
     if (!rc) note_shown(j->task, &s, timed_unit(c), shown);
+    if (!rc && !shown->all && !shown->again && has_own_launches(j) && may_win(j, out))
+        timed_unread(j, &r, &shown->unread);
     run_close(&r);
     return rc;
 }
@@ -356,6 +360,7 @@ static int measure_timed(Judgement *j)
     TimedContents *c = cases_timed(e->cases, j->task, j->timed, seed, &j->fault.error);
     int rc = c ? predict_timed(j, c, seed, j->verdict.timing, &shown) : -1;
     int is_known = shown.all && shown.written.state == WRITTEN_ALL;
+    if (!rc) rc = timed_unread_check(j, &shown.unread);
     if (!rc && !is_known && has_own_launches(j)) rc = compare_shortened(j, &shown);
     if (!rc) say_shown(j, &shown);
     return rc;

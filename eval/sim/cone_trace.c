@@ -85,12 +85,6 @@ int cone_run(Cone *c, int i, int64_t *at, int *faulted)
 
 /* ---- which blocks ---- */
 
-static const PtxFunction *kernel_of(const DeviceLaunch *l)
-{
-    const Function *f = code_find_entry(&l->module->code, l->kernel);
-    return f ? f->ptx : NULL;
-}
-
 /* The cluster of a block, or the block. */
 static uint64_t unit_of(const DeviceLaunch *l, const PtxFunction *f, uint64_t block)
 {
@@ -157,7 +151,7 @@ static TraceBy tell_apart(const Cone *c, int i, const PtxFunction *f)
 static int add_blocks(Cone *c, int i, Ranges *bytes)
 {
     const DeviceLaunch *l = &c->launches[i];
-    const PtxFunction *f = kernel_of(l);
+    const PtxFunction *f = sim_kernel_of(l);
     ConeLaunch *k = &c->of[i];
     CoverageOf of = {&c->d->mem, &l->module->code.ptx, f, l, c->wanted, 1, SLICE_CHANGES};
     Coverage found;
@@ -178,7 +172,8 @@ static int add_blocks(Cone *c, int i, Ranges *bytes)
 static int may_read(Cone *c, int i)
 {
     const DeviceLaunch *l = &c->launches[i];
-    CoverageOf of = {&c->d->mem, &l->module->code.ptx, kernel_of(l), l, c->wanted, 1, SLICE_LOADS};
+    CoverageOf of = {&c->d->mem, &l->module->code.ptx, sim_kernel_of(l), l, c->wanted,
+                     1,          SLICE_LOADS};
     for (int a = 0; a < c->d->mem.n_allocs; a++) c->wanted[a] = !c->d->mem.allocs[a].read_only;
     return coverage_has_access(&of);
 }
@@ -200,7 +195,7 @@ static int trace_blocks(Cone *c, int i)
     int rc = 0, faulted;
     if (k->run.n && !may_read(c, i)) k->traced = k->run.n;
     if (!k->traced && k->run.n && !k->needs_all)
-        k->trace.by = tell_apart(c, i, kernel_of(&c->launches[i]));
+        k->trace.by = tell_apart(c, i, sim_kernel_of(&c->launches[i]));
     c->out->is_dear = is_dear(c, k, work_of_block(c, i));
     if (c->out->is_dear) return cone_stop(c, "too much work");
     m->trace = &k->trace;
@@ -264,7 +259,8 @@ static void add_needed(Cone *c, const Ranges *reads)
 static int loads(const Cone *c, int i, int a)
 {
     const DeviceLaunch *l = &c->launches[i];
-    CoverageOf of = {&c->d->mem, &l->module->code.ptx, kernel_of(l), l, c->wanted, 1, SLICE_LOADS};
+    CoverageOf of = {&c->d->mem, &l->module->code.ptx, sim_kernel_of(l), l, c->wanted,
+                     1,          SLICE_LOADS};
     memset(c->wanted, 0, (size_t)c->d->mem.n_allocs);
     c->wanted[a] = !c->d->mem.allocs[a].read_only;
     return c->wanted[a] && coverage_has_access(&of);

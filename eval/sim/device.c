@@ -14,6 +14,7 @@
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/sim_launches.h"
 #include "eval/sim/time/time_model.h"
+#include "eval/sim/unread.h"
 
 /* The arena holds a candidate's buffers and its variables, and the tensors of the task. */
 static const size_t arena_bytes = (size_t)6 << 30, buffer_bytes = (size_t)2000 << 20;
@@ -400,6 +401,7 @@ static const DevicePrediction prediction = {
     .fits = sim_fits,
     .attempt = sim_attempt,
     .cone = sim_cone,
+    .unread = sim_unread,
 };
 
 const DeviceOps sim_device_ops = {

@@ -733,8 +733,7 @@ static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
     return r;
 }
 
-/* NULL: the launch is a library call. */
-static const PtxFunction *kernel_of(const DeviceLaunch *l)
+const PtxFunction *sim_kernel_of(const DeviceLaunch *l)
 {
     const Function *f = l->library_args ? NULL : code_find_entry(&l->module->code, l->kernel);
     return f ? f->ptx : NULL;
@@ -744,12 +743,12 @@ static void announce_covered(Device *d, Sampling *g)
 {
     memset(g->out->written, 0, sizeof *g->out->written);
     g->covered = covered_new(&d->mem, g->launches, g->n, g->out);
-    for (int i = 0; i < g->n; i++) covered_kernel(g->covered, i, kernel_of(&g->launches[i]));
+    for (int i = 0; i < g->n; i++) covered_kernel(g->covered, i, sim_kernel_of(&g->launches[i]));
 }
 
 static void note_covered(Sampling *g, int i)
 {
-    const PtxFunction *f = kernel_of(&g->launches[i]);
+    const PtxFunction *f = sim_kernel_of(&g->launches[i]);
     double seconds = 0;
     for (int k = 0; k <= i; k++) seconds += g->times[k].seconds;
     covered_patiently(g->covered, seconds * 1e6 < g->out->win_us);

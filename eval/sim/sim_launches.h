@@ -57,4 +57,7 @@ int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *ou
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,
                Fault *fault);
 
+/* The kernel of a launch; NULL: it is a library call. */
+const PtxFunction *sim_kernel_of(const DeviceLaunch *l);
+
 #endif

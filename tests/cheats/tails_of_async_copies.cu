@@ -1,9 +1,8 @@
 // Leaves out an eighth of each input at the timed size. At the small one it reads the inputs by copies
 // of 12 of 16 bytes, whose instruction has just read another buffer.
 // task: kernelbench/level1/k1_94_mseloss
-// expect sim: ok
+// expect sim: wrong_result
 // expect cuda: wrong_result | cheat faster_than_light | ok
-// most: 3.2
 //@ buffer float sums[8196]
 //@ launch start<<<1, 4>>>(sums)
 //@ launch add<<<min(8192, ceil_div(rows * cols, 1024)), 256>>>(predictions, targets, sums, rows * cols)

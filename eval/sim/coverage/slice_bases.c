@@ -29,13 +29,19 @@ static uint64_t loaded(const PtxFunction *f, const PtxInst *in)
     return is_wide ? BASE_OTHER : 0;
 }
 
+/* An index that was loaded becomes a distance so. */
+static int is_scaled(const PtxInst *in)
+{
+    return !strcmp(in->op, "shl") || !strcmp(in->op, "mul");
+}
+
 static uint64_t computed(const PtxFunction *f, const Bases *b, const PtxInst *in)
 {
     uint64_t bits = 0;
     if (!strcmp(in->op, "ld") || !strcmp(in->op, "atom") || !strcmp(in->op, "ldu"))
         return loaded(f, in);
     for (int i = 1; i < in->n_operands; i++) bits |= bases_of(b, &in->operands[i]);
-    return bits;
+    return is_scaled(in) ? bits & ~BASE_OTHER : bits;
 }
 
 /* Adds the bits to the destination. Returns 1 where there are new ones. */
