@@ -335,11 +335,40 @@ static void put_packs(Writer *w, const unsigned char *set, const char *indent)
                           writer_ctype(w, i), i, i);
 }
 
+/* The loads of a thread's vectors, or of the elements of those that do not lie in one piece. */
+static void put_fetches(Writer *w, int apart)
+{
+    const char *name = w->k->axes.name[w->k->scan], *type = w->wide ? "long long" : "int";
+    const char *indent = apart ? "                    " : "                ";
+    char to[24];
+    if (apart)
+        buffer_printf(&w->body,
+                      "#pragma unroll\n                for (int v = 0; v < V; v++) {\n"
+                      "%sconst %s %s = from_%s + v;\n",
+                      indent, type, name, name);
+    else
+        buffer_printf(&w->body, "%sconst %s %s = from_%s;\n%s(void)%s;\n", indent, type, name, name,
+                      indent, name);
+    for (int i = 0; i < w->k->n; i++) {
+        if (!is_read(w, i)) continue;
+        if (w->strip >= 0 && w->vec > 1 && writer_is_vector(w, i) == apart) continue;
+        snprintf(to, sizeof to, "q%d[u]", i);
+        if (apart) {
+            buffer_printf(&w->body, "%s%s.v[v] = %s[", indent, to,
+                          kernel_tensor(w->k, w->k->step[i].node, 0));
+            writer_index(w, &w->k->step[i].at);
+            buffer_puts(&w->body, "];\n");
+        } else {
+            writer_fetch(w, i, to, indent);
+        }
+    }
+    if (apart) buffer_puts(&w->body, "                }\n");
+}
+
 /* Loads of the tiles of a round. `at` is where a thread's vector begins in memory. */
 static void put_loads(Writer *w, const char *cols)
 {
-    const char *type = w->wide ? "long long" : "int", *name = w->k->axes.name[w->k->scan];
-    char to[16];
+    const char *type = w->wide ? "long long" : "int";
     for (int i = 0; i < w->k->n; i++)
         if (is_read(w, i)) {
             writer_help(w, HELP_PACK);
@@ -352,13 +381,8 @@ static void put_loads(Writer *w, const char *cols)
         "            const %s c = first + (u * %d + lane) * V;\n            if (c < %s) {\n",
         w->items, type, w->lanes, cols);
     put_begin(w, cols, "                ");
-    buffer_printf(&w->body, "                const %s %s = from_%s;\n                (void)%s;\n",
-                  type, name, name, name);
-    for (int i = 0; i < w->k->n; i++)
-        if (is_read(w, i)) {
-            snprintf(to, sizeof to, "q%d[u]", i);
-            writer_fetch(w, i, to, "                ");
-        }
+    put_fetches(w, 0);
+    if (w->strip >= 0 && w->vec > 1) put_fetches(w, 1);
     buffer_puts(&w->body, "            }\n        }\n");
 }
 
@@ -392,11 +416,12 @@ static void put_turn(Writer *w, int turn, const char *cols)
         const char *type = writer_type(w, i);
         buffer_printf(
             &w->body,
-            "            %s all%d;\n            const %s from%d = carry%d %c scan<%d>(z%d[V - 1], "
+            "            %s all%d;\n            const %s from%d = carry%d %c %s<%d>(z%d[V - 1], "
             "(%s)%s, [](%s a, %s b) { return %s; }, (%s *)shared, all%d);\n"
             "            carry%d = carry%d %c all%d;\n",
-            type, i, type, i, i, join_of(w, i)[2], w->lanes, i, type, start_of(w, i), type, type,
-            join_of(w, i), type, i, i, i, join_of(w, i)[2], i);
+            type, i, type, i, i, join_of(w, i)[2], w->strip >= 0 ? "scan_columns" : "scan",
+            w->lanes, i, type, start_of(w, i), type, type, join_of(w, i), type, i, i, i,
+            join_of(w, i)[2], i);
     }
 }
 
@@ -438,7 +463,7 @@ void scan_put(Writer *w)
                   "#pragma unroll\n        for (int u = 0; u < %d; u++) {\n"
                   "            const %s c = first + (u * %d + lane) * V;\n",
                   w->items, type, w->lanes);
-    writer_help(w, HELP_SCAN);
+    writer_help(w, w->strip >= 0 ? HELP_SCAN_COLUMNS : HELP_SCAN);
     for (int turn = 1; turn <= last_turn(w); turn++) put_turn(w, turn, cols);
     put_stores(w, cols);
     buffer_puts(&w->body, "        }\n    }\n");

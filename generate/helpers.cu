@@ -228,3 +228,24 @@ __device__ __forceinline__ A scan(A own, A start, F f, A *shared, A &all)
     __syncthreads();
     return f(above, before);
 }
+
+//@ scan_columns
+// The same for threads below each other: T rows of 32 threads.
+template <int T, typename A, typename F>
+__device__ __forceinline__ A scan_columns(A own, A start, F f, A *shared, A &all)
+{
+    A above = start;
+    all = own;
+    if (T == 1) return above;
+    shared[threadIdx.y * 32 + threadIdx.x] = own;
+    __syncthreads();
+    all = start;
+#pragma unroll
+    for (int w = 0; w < T; w++) {
+        const A o = shared[w * 32 + threadIdx.x];
+        if (w < (int)threadIdx.y) above = f(above, o);
+        all = f(all, o);
+    }
+    __syncthreads();
+    return above;
+}

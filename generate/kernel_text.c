@@ -16,9 +16,9 @@
 
 EMBED(generate_helpers, "generate/helpers.cu")
 
-static const char *const help_name[] = {"pack",         "store", "over",     "fold",
-                                        "fold_columns", "peak",  "exchange", "moments",
-                                        "order",        "scan",  "near"};
+static const char *const help_name[] = {"pack",         "store", "over",         "fold",
+                                        "fold_columns", "peak",  "exchange",     "moments",
+                                        "order",        "scan",  "scan_columns", "near"};
 
 const char *writer_size(Writer *w, Size s)
 {

@@ -16,6 +16,7 @@ enum {
     FLIGHT = 64,
     STRIP = 32,
     STRIP_LANES = 16,
+    SCAN_RUN = 8,
     BLOCK = 256,
     LATE_LANES = 256,
     LATE_WORK = 25, /* softmax has 24 */
@@ -193,7 +194,7 @@ static void choose_axes(Writer *w)
         if (w->along < 0 && k->rows >> i & 1 && size_is(k->root[0].at.by[i], 1)) w->along = i;
     w->alone = w->alone && w->along >= 0 && alone_fits(w);
     w->each = w->alone && k->axes.size[w->along].at[0] >= 8 && shares_taps(w) ? 4 : 1;
-    if (w->alone || k->scan >= 0) w->strip = -1;
+    if (w->alone || (k->scan >= 0 && w->last != k->scan)) w->strip = -1;
 }
 
 /* Where nothing is folded and the last axis is long, a block takes a piece of it: places need no division,
@@ -218,10 +219,24 @@ static int stores_columns(const Writer *w)
     return any;
 }
 
+/* Steps of a row that is scanned, where those of other rows lie beside them: a thread takes so many that
+ * follow one another. */
+static void choose_run(Writer *w)
+{
+    int loads = 1, most = SCAN_RUN;
+    for (int i = 0; i < w->k->n; i++) loads += is_load(w, i) && in_columns(w, i);
+    while (most > 1 && (most * loads > KEEP || w->k->axes.size[w->last].at[0] % most)) most /= 2;
+    w->vec = writer_choose(w, GENE_VEC, most, 1, most);
+}
+
 static void choose_vector(Writer *w)
 {
     int most = 16 / narrowest(w);
     w->vec = 1;
+    if (w->k->scan >= 0 && w->strip >= 0) {
+        choose_run(w);
+        return;
+    }
     if (w->strip >= 0 || (w->alone && w->each > 1) || w->last < 0 || most < 2) return;
     for (int i = 0; i < w->k->n; i++)
         if (is_fold(w, i) && !(w->k->step[i].over >> w->last & 1)) return;
@@ -447,11 +462,12 @@ static void choose_scan(Writer *w)
 {
     int64_t columns = timed_columns(w), rows = writer_product(w, w->k->rows).at[0];
     int near = 0, lanes = 1;
+    const int most = w->strip >= 0 ? STRIP_LANES : STREAM_LANES;
     for (int i = 0; i < w->k->n_roots; i++) near |= size_is(w->k->root[i].at.by[w->k->scan], 1);
-    while (lanes < STREAM_LANES && (int64_t)lanes * 2 * w->vec < columns &&
+    while (lanes < most && (int64_t)lanes * 2 * w->vec < columns &&
            (near || rows * lanes < FULL_GPU / 4))
         lanes *= 2;
-    w->lanes = writer_choose(w, GENE_LANES, lanes, 1, MOST_LANES);
+    w->lanes = writer_choose(w, GENE_LANES, lanes, 1, w->strip >= 0 ? STRIP : MOST_LANES);
     w->keep = 0;
     memset(w->kept, 0, (size_t)w->k->n);
 }
@@ -528,7 +544,9 @@ static void choose_items(Writer *w)
         most = timed_columns(w) / (w->vec * BLOCK / 2);
     while (bytes && items < 8 && 2 * items * bytes <= bytes_in_flight(w) && 2 * items <= most)
         items *= 2;
-    w->items = w->keep || w->alone ? 1 : writer_choose(w, GENE_ITEMS, items, 1, 8);
+    w->items = w->keep || w->alone || (w->k->scan >= 0 && w->strip >= 0)
+                   ? 1
+                   : writer_choose(w, GENE_ITEMS, items, 1, 8);
 }
 
 int kernel_is_wide(const Kernel *k)

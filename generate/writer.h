@@ -104,6 +104,7 @@ typedef enum {
     HELP_MOMENTS,
     HELP_ORDER,
     HELP_SCAN,
+    HELP_SCAN_COLUMNS,
     HELP_NEAR,
 } Help;
 void writer_help(Writer *w, int which); /* puts a function of helpers.cu into the source, once */
