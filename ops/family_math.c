@@ -71,6 +71,7 @@ POINT(f_sinh, sinh(a))
 POINT(f_asin, asin(a))
 POINT(f_acos, acos(a))
 POINT(f_asinh, asinh(a))
+POINT(f_acosh, acosh(a))
 POINT(f_atanh, atanh(a))
 POINT(f_isnan, isnan(a))
 POINT(f_isposinf, a > 0 && isinf(a))
@@ -163,6 +164,7 @@ static const Op table[] = {
     ROW("acos.default", UNARY, f_acos, "acos(a)", 1, RESULT_FLOAT, NULL, 0),
     ROW("asinh.default", UNARY, f_asinh, "asinh(a)", 1, RESULT_FLOAT, NULL, 0),
 
+    ROW("acosh.default", UNARY, f_acosh, "acosh(a)", 1, RESULT_FLOAT, NULL, 0),
     ROW("atanh.default", UNARY, f_atanh, "atanh(a)", 1, RESULT_FLOAT, NULL, 0),
     ROW("isnan.default", UNARY, f_isnan, "a != a", 1, RESULT_BOOL, NULL, 0),
     ROW("isposinf.default", UNARY, f_isposinf, "a > 0 && a - a != 0", 1, RESULT_BOOL, NULL, 0),

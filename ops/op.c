@@ -75,6 +75,7 @@ static const char *const aliases[][2] = {
     {"aten.absolute.default", "aten.abs.default"},
     {"aten.absolute_.default", "aten.abs_.default"},
     {"aten.arccos.default", "aten.acos.default"},
+    {"aten.arccosh.default", "aten.acosh.default"},
     {"aten.arcsin.default", "aten.asin.default"},
     {"aten.arcsinh.default", "aten.asinh.default"},
     {"aten.arctan.default", "aten.atan.default"},

@@ -50,5 +50,6 @@ TRANSCENDENTAL = {
     **{n + ".default": unit for n in ["asin", "acos", "atanh", "erfinv", "special_entr"]},
     "logit.default": logit,
     "asinh.default": unary(),
+    "acosh.default": unary("positive"),
     "celu.default": unary("any", slope),
 }

@@ -66,6 +66,9 @@ module number <<<'return [3, None]'
 refused number 'Model returns a list without a tensor'
 module random <<<'return x + torch.randn_like(x)'
 refused random 'line 4 (`return x + torch.randn_like(x)`): aten.randn_like.default draws random numbers'
+module unused <<<'torch.rand([], device=x.device)
+return x * 2'
+imported unused 'aten.mul.Tensor(x, 2)'
 module branch <<<'if x.sum() > 0:
     return x
 return x * 2'

@@ -52,9 +52,10 @@ def {name}({signature}):
     _q_result = _q_call({tensors}, _q_stream(_q_index))
     return {otherwise} if _q_result is _q_refused else _q_result
 """
-_BEGIN = """if _q_named or _q_len(_q_given) != {n}{changed}:
+_BEGIN = """_q_all = _q_filled(_q_given, _q_named) if _q_named else _q_given
+    if _q_len(_q_all) != {n}{changed}:
         return {otherwise}
-    {names}, = _q_given
+    {names}, = _q_all
     """
 # Python's own, under names that no argument has. torch.compile takes the name of a dict's class with some of
 # its versions alone.
@@ -191,20 +192,35 @@ class _Signature:
 
 
     def in_place(self):
-        """The names of the arguments that a call gives in their places, up to the last tensor, and the
+        """The parameters whose arguments a call gives in their places, up to the last tensor, and the
         conditions of those; the others have defaults. None: the judged call is another one."""
         n = max((i + 1 for i, (_, _, has) in enumerate(self.each) if has), default=0)
         fixed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         for i, (p, wrong, _) in enumerate(self.each):
             if i < n and p.kind not in fixed or i >= n and any(self._differs(p, w) for w in wrong):
                 return None
-        return ([p.name for p, _, _ in self.each[:n]], [w for _, wrong, _ in self.each[:n] for w in wrong]) \
+        return ([p for p, _, _ in self.each[:n]], [w for _, wrong, _ in self.each[:n] for w in wrong]) \
             if n else None
 
     def _differs(self, p, condition):
         """Whether a parameter that is left out is not as in the judged call."""
         value = {p.VAR_POSITIONAL: (), p.VAR_KEYWORD: {}}.get(p.kind, p.default)
         return value is p.empty or eval(condition, {**self.scope, p.name: value})
+
+
+def _filled(parameters):
+    """A function that puts the arguments of a call, those by name too, into the places of parameters, or gives
+    an empty tuple."""
+    names = [p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in parameters]
+
+    def filled(given, named):
+        left = names[len(given):]
+        try:
+            return given + tuple([named[n] for n in left]) if len(left) == len(named) else ()
+        except KeyError:
+            return ()
+
+    return filled
 
 
 def given_function(package, kind):
@@ -244,7 +260,8 @@ def forward_functions(package, kind, otherwise):
     if not quick:
         return forward, None
     plain = "_q_module.__call__(self, *_q_given, **_q_named)"
-    begin = _BEGIN.format(n=len(quick[0]), names=", ".join(quick[0]), otherwise=plain,
+    scope["_q_filled"] = _filled(quick[0])
+    begin = _BEGIN.format(n=len(quick[0]), names=", ".join(p.name for p in quick[0]), otherwise=plain,
                           changed=" or self._compiled_call_impl or 'forward' in self.__dict__")
     return forward, written("__call__", _FORWARD.format(
         name="__call__", signature="self, *_q_given, **_q_named", begin=begin, hooks="call_hooks",
