@@ -174,7 +174,7 @@ def check(source, program, in_training):
     for name, value in program.constants.items():
         if name.startswith("lifted_tensor") and isinstance(value, torch.Tensor) and value.is_meta:
             raise Refused(f"{source.path}: the module cannot be exported: {name} has no contents")
-    for node in reversed(program.graph.nodes):  # what a layer draws and does not use, as to skip it in training
+    for node in reversed(program.graph.nodes):  # as of a layer that may be skipped
         if node.op == "call_function" and RANDOM.match(str(node.target)) and not node.users:
             program.graph.erase_node(node)
     for node in program.graph.nodes:

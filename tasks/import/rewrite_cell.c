@@ -154,6 +154,61 @@ static size_t rank_of(const Writer *w, const char *name)
     return json_array_size(json_object_get(json_object_get(w->p->tensors, name), "sizes"));
 }
 
+/* Two indices of one dimension each for dimensions that lie side by side: the first one, or -1. */
+static int two_indices(const Writer *w, const json_t *list, const char *name[2])
+{
+    int dim = -1, n = 0;
+    json_t *e;
+    size_t i;
+    json_array_foreach((json_t *)list, i, e)
+    {
+        const char *have =
+            json_string_value(json_object_get(json_object_get(e, "as_tensor"), "name"));
+        if (!have) continue;
+        if (n == 2 || (n && (int)i != dim + 1) || rank_of(w, have) != 1) return -1;
+        if (!n) dim = (int)i;
+        name[n++] = have;
+    }
+    return n == 2 ? dim : -1;
+}
+
+/* An index of a dimension as one that is not negative: chosen, and the dimension's size as a text. */
+static int write_whole_index(Writer *w, const char *index, const json_t *size,
+                             char chosen[GRAPH_NAME], Buffer *text)
+{
+    const char *i = json_string_value(json_object_get(w->out->names, index));
+    if (!i) return unknown_tensor(w);
+    if (argument_size(w->p, size, text, w->err)) return -1;
+    add(w, "at", 0, NULL, memory_printf("aten.remainder.Scalar(%s, %s)", i, text->data), chosen);
+    return 0;
+}
+
+/* x[:, i, k]: a selection of what the elements of both dimensions are in one. */
+static int write_pairs(Writer *w, const json_t *node, const json_t *list, const char *own)
+{
+    const char *name[2], *x = tensor(w, node, "self"), *result = output(node, 0);
+    const json_t *sizes = json_object_get(json_object_get(w->p->tensors, own), "sizes");
+    int dim = two_indices(w, list, name), rc = 0;
+    char at[2][GRAPH_NAME], flat[GRAPH_NAME], chosen[GRAPH_NAME];
+    Buffer size;
+    if (dim < 0) return 0;
+    buffer_init(&size, OP_LINE_MAX);
+    for (int k = 0; k < 2 && !rc; k++) {
+        buffer_clear(&size);
+        rc = write_whole_index(w, name[k], json_array_get(sizes, (size_t)(dim + k)), at[k], &size);
+    }
+    if (!rc) {
+        add(w, "row", 0, NULL, memory_printf("aten.mul.Tensor(%s, %s)", at[0], size.data), chosen);
+        add(w, "at", 0, NULL, memory_printf("aten.add.Tensor(%s, %s)", chosen, at[1]), at[0]);
+        add(w, "flat", 0, NULL,
+            memory_printf("aten.flatten.using_ints(%s, %d, %d)", x, dim, dim + 1), flat);
+        add(w, result, 1, node, memory_printf("aten.index_select(%s, %d, %s)", flat, dim, at[0]),
+            chosen);
+    }
+    buffer_release(&size);
+    return rc ? rc : 1;
+}
+
 /* x[:, i] with one dimension of indices: a selection, or a copy or sum of as many places. */
 static int write_indexed(Writer *w, const json_t *node, const char *op)
 {
@@ -166,6 +221,7 @@ static int write_indexed(Writer *w, const json_t *node, const char *op)
     if (!list && puts) list = json_object_get(arg, "as_tensors");
     int dim = only_index(list, &index);
     char chosen[GRAPH_NAME], selected[GRAPH_NAME];
+    if (dim < 0 && !puts && x && to && result) return write_pairs(w, node, list, to);
     if (dim < 0 || rank_of(w, index) != 1 || !x || !to || !result) return 0;
     const char *i = json_string_value(json_object_get(w->out->names, index));
     if (!i) return unknown_tensor(w);

@@ -15,6 +15,7 @@ run quern-import "$fixtures/row.pt2" -o again && cmp -s tasks/row/task.json agai
 ok $? "the same archive gives the same bytes"
 grep -q '"shape": \["12", "channels"\]' tasks/buckets/task.json
 ok $? "a table has a row for each bucket of the graph"
+grep -q 'aten.index_select(flat, 2, at_2)' tasks/buckets/task.json; ok $? "indices side by side are one"
 grep -q '"linear = aten.linear(x, up_weight, up_bias)"' tasks/row/task.json; ok $? "operators are lines"
 ! grep -q dropout tasks/row/task.json; ok $? "dropout is removed in evaluation"
 grep -q '"features % 4 == 0"' tasks/row/task.json; ok $? "a guard is a constraint"

@@ -209,8 +209,8 @@ class _Signature:
 
 
 def _filled(parameters):
-    """A function that puts the arguments of a call, those by name too, into the places of parameters, or gives
-    an empty tuple."""
+    """A function that puts the arguments of a call, those by name too, into the places of parameters, or
+    gives an empty tuple."""
     names = [p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in parameters]
 
     def filled(given, named):
