@@ -52,8 +52,8 @@ int library_check_open(Judgement *j, const Run *baseline, LibraryCheck **out)
     return rc ? fails(j, &f) : 0;
 }
 
-/* 1: the baseline takes no longer there in one of its runs. */
-static int is_as_fast(Judgement *j, Run *r, double most_us, Fault *f)
+/* 1: the baseline takes no longer there in one of its runs. *us: its time. */
+static int is_as_fast(Judgement *j, Run *r, double most_us, double *us, Fault *f)
 {
     const Loaded *l = r->loaded;
     for (int i = 0; i < RUNS; i++) {
@@ -62,6 +62,7 @@ static int is_as_fast(Judgement *j, Run *r, double most_us, Fault *f)
             l->ops->clock->time(l->device, r->launches, r->n_launches, j->evaluator->clock.mode,
                                 0.5, &clock, f))
             return 0;
+        *us = clock.us;
         if (clock.us <= most_us) return !run_compare(r, f);
         log_debug("%s: the baseline beside the candidate: %.1f us, in its own process at most %.1f",
                   j->task->name, clock.us, most_us);
@@ -69,14 +70,15 @@ static int is_as_fast(Judgement *j, Run *r, double most_us, Fault *f)
     return 0;
 }
 
-int library_check(Judgement *j, LibraryCheck *c, const Run *baseline, double us)
+int library_check(Judgement *j, LibraryCheck *c, const Run *baseline, double us, double *there_us)
 {
     Fault f = {0};
+    *there_us = 0;
     if (!c) return 0;
     c->run.test = baseline->test;
     c->run.rotation = baseline->rotation;
     double most_us = longer * us + longer_us + PAIRED_CONTEXT_US * c->run.n_launches;
-    return is_as_fast(j, &c->run, most_us, &f) ? 0 : fails(j, &f);
+    return is_as_fast(j, &c->run, most_us, there_us, &f) ? 0 : fails(j, &f);
 }
 
 static int clock_one(Judgement *j, Run *r, double *us, Fault *f)

@@ -35,6 +35,7 @@ _Static_assert((int)ORDERS == (int)PAIRED_ORDERS, "intervals are looked at after
 /* Bytes. Larger tensors lie at many places; of a very large set one is enough, and each is poisoned for every
  * pair. */
 static const size_t small_set = (size_t)256 << 20, large_set = (size_t)1 << 30;
+static const double same_share = 0.99; /* runs of equal calls differ by less */
 static const double filled = 0.9; /* of the room for buffers, beside guard zones and whole pages */
 
 /* A candidate that takes so many times what its baseline takes in its first pair of the timing, and a
@@ -435,23 +436,25 @@ static int take_one(const double us[SIDES], DeviceTiming *out, Fault *f)
     return timing_makes_sense(out, 1, &f->error);
 }
 
-/* The first timing says that op lines win by little. */
-static int is_doubtful(const PairedTiming *p, const DeviceTiming *t)
+/* Does a win by the first timing need the baseline's time beside it? One by little does, and one beside which
+ * the baseline's only run was faster than in its own process; there_us 0: there was none. */
+static int is_doubtful(const PairedTiming *p, const DeviceTiming *t, double there_us)
 {
     Interval v;
     if (p->known > 0 || t->n < PAIRED_ORDERS) return 0;
     paired_ratio(t, p->opt->seed, &v);
-    return v.low > 1 && paired_small_win(v.middle);
+    double faster = same_share * statistics_median(t->baseline_us, t->n);
+    return v.low > 1 && (paired_small_win(v.middle) || there_us < faster);
 }
 
-/* Where they do, the baseline runs beside them, too: where it is faster there than in its own process, its
- * times become those. One that fails beside a candidate that was alone there tells nothing. */
-static int level_libraries(PairedTiming *p, DeviceTiming *out)
+/* Where op lines win, and the baseline is faster in their process than in its own, its times become those.
+ * One that fails beside a candidate that was alone there tells nothing. */
+static int level_libraries(PairedTiming *p, DeviceTiming *out, double there_us)
 {
     Judgement *j = p->judgement;
     Run *baseline = &p->run[BASELINE][0];
     double share = 1;
-    if (!is_doubtful(p, out)) return 0;
+    if (!is_doubtful(p, out, there_us)) return 0;
     int rc = p->beside ? 0 : library_check_open(j, baseline, &p->beside);
     if (!rc && p->beside) rc = library_share(j, p->beside, baseline, out->n, &share);
     for (int i = 0; i < out->n && !rc; i++) out->baseline_us[i] *= share;
@@ -532,7 +535,7 @@ static int take_samples(PairedTiming *p, DeviceTiming *out, double at[3])
     Fault *f = &p->judgement->fault;
     int warmed = p->locked, rc = lock(p, 1);
     at[0] = at[1] = at[2] = clock_seconds();
-    double us[SIDES] = {0};
+    double us[SIDES] = {0}, there_us = 0;
     out->mode = p->opt->mode;
     out->baseline_launches = p->run[BASELINE][0].n_launches;
     out->candidate_launches = p->run[CANDIDATE][0].n_launches;
@@ -544,8 +547,8 @@ static int take_samples(PairedTiming *p, DeviceTiming *out, double at[3])
     if (!rc) rc = l->ops->clock->telemetry(l->device, &out->after, &f->error);
     if (!rc)
         rc = library_check(p->judgement, p->beside, &p->run[BASELINE][0],
-                           statistics_median(out->baseline_us, out->n));
-    if (!rc) rc = level_libraries(p, out);
+                           statistics_median(out->baseline_us, out->n), &there_us);
+    if (!rc) rc = level_libraries(p, out, there_us);
     if (!rc && p->opt->profile) rc = profile(p, out, f);
     for (int set = 0; set < p->sets && !rc; set++) rc = run_inspect(&p->run[CANDIDATE][set], f);
     if (!rc)

@@ -223,6 +223,11 @@ static void test_place(void **state)
         judge(right, others, OUTCOME_OK, 0, 0);
         assert_true(v.speedup > 0.9999 && v.speedup < 1.0001 && v.score < 1);
     }
+    there_us = 90; /* by more than a small win */
+    judge(right, 1, OUTCOME_OK, 0, 0);
+    assert_true(v.speedup > 0.9999 && v.speedup < 1.0001);
+    judge(right, 0, OUTCOME_OK, 0, 0);
+    assert_true(v.speedup > 0.9999 && v.speedup < 1.0001);
     there_us = 101;
     judge(right, 1, OUTCOME_OK, 0, 0);
     assert_true(v.speedup < 0.991);
