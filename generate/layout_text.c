@@ -35,12 +35,35 @@ static int walked(const Kernel *k, const Index *at)
     return -1;
 }
 
+/* 1: the place depends on the axis, directly or by coordinates of the loops, as those of joined tensors. */
+static int depends_on(const Kernel *k, const Index *at, int axis)
+{
+    const unsigned all = index_axes(at);
+    int depends = all >> axis & 1;
+    for (int i = 0; i < k->axes.n; i++) {
+        if (!(all >> i & 1) || k->bound[i] < 0) continue;
+        const Step *s = &k->step[k->bound[i]];
+        if (s->place && kernel_loops(k, &s->at) == index_axes(&s->at))
+            depends |= index_axes(&s->at) >> axis & 1;
+    }
+    return depends;
+}
+
 /* The step reads along another axis than `across`, which it depends on. */
 static int is_moved(const Kernel *k, int step, int across)
 {
     const Index *at = &k->step[step].at;
     int axis = is_read(k, step) ? walked(k, at) : -1;
     return axis >= 0 && axis != across && !size_is(at->by[across], 0);
+}
+
+/* The same along an axis of the results, also where coordinates lie between. */
+static int is_turned(const Kernel *k, int step, int across)
+{
+    const Index *at = &k->step[step].at;
+    const int axis = is_read(k, step) ? walked(k, at) : -1;
+    return axis >= 0 && axis != across && index_axes(&k->root[0].at) >> axis & 1 &&
+           depends_on(k, at, across);
 }
 
 /* 1: neighbours along the axis read neighbouring elements, also where a step's number is the place. */
@@ -75,17 +98,14 @@ static int find_tiles(Tiles *t)
     int best = 0, n = 0, count[INDEX_AXES] = {0};
     t->across = k->n_roots == 1 && !k->has_folds && !k->looped ? walked(k, &k->root[0].at) : -1;
     if (t->across < 0) return 0;
-    /* A number that a gather reads is no axis of the loops. */
-    const unsigned loops = index_axes(&k->root[0].at);
     for (int i = 0; i < k->n; i++)
-        if (is_moved(k, i, t->across) && loops >> walked(k, &k->step[i].at) & 1)
-            count[walked(k, &k->step[i].at)]++;
+        if (is_turned(k, i, t->across)) count[walked(k, &k->step[i].at)]++;
     for (int i = 0; i < k->axes.n; i++)
         if (count[i] > best) best = count[i], t->down = i;
     if (!best) return 0;
     for (int i = 0; i < k->n; i++) {
         t->moved[i] =
-            is_moved(k, i, t->across) && walked(k, &k->step[i].at) == t->down && n < MOST_TILES;
+            is_turned(k, i, t->across) && walked(k, &k->step[i].at) == t->down && n < MOST_TILES;
         n += t->moved[i];
     }
     int64_t across = k->axes.size[t->across].at[0], down = k->axes.size[t->down].at[0];
@@ -125,6 +145,19 @@ static void put_loop(Tiles *t, int fast)
                   writer_size(w, a->size[t->across]));
 }
 
+/* The coordinates that the places of moved loads have. */
+static void put_places(Tiles *t)
+{
+    const Kernel *k = t->w.k;
+    for (int s = 0; s < k->n; s++) {
+        int needed = 0;
+        for (int i = 0; i < k->n; i++)
+            for (int a = 0; a < k->axes.n && t->moved[i]; a++)
+                needed |= k->bound[a] == s && index_axes(&k->step[i].at) >> a & 1;
+        if (needed && in_columns(&t->w, s)) writer_step(&t->w, s, "        ");
+    }
+}
+
 static void put_tile_loads(Tiles *t)
 {
     Writer *w = &t->w;
@@ -134,6 +167,7 @@ static void put_tile_loads(Tiles *t)
             buffer_printf(&w->body, "    %s from_%d[%d];\n", dtype_ctype(node_of(w, i)->dtype), i,
                           places);
     put_loop(t, t->down);
+    put_places(t);
     for (int i = 0; i < w->k->n; i++) {
         if (!t->moved[i]) continue;
         buffer_printf(&w->body, "        if (inside) from_%d[k] = %s[", i,

@@ -646,6 +646,22 @@ static int without_views(const Nodes *n, int node)
     return node;
 }
 
+/* What alone a node is computed from, if that is no larger and has as many elements: others may need it, too. */
+static int made_of_one(const Nodes *n, int node)
+{
+    for (const Node *x = &n->node[node]; x->kind == NODE_POINT && !x->stored; x = &n->node[node]) {
+        const int a = x->arg[0];
+        for (int i = 1; i < 3; i++)
+            if (x->arg[i] >= 0 && x->arg[i] != a) return node;
+        if (a < 0 || (n->node[a].kind != NODE_POINT && n->node[a].kind != NODE_FOLD) ||
+            n->node[a].stored || !node_same_shape(x, &n->node[a]) ||
+            dtype_size(n->node[a].dtype) > dtype_size(x->dtype))
+            return node;
+        node = a;
+    }
+    return node;
+}
+
 /* What a fold is over lies in memory first where folds of other rows are in it and it is hardly larger than
  * their results. Returns -1 where it does not. */
 static int body_to_store(const Nodes *n, int body, Size n_rows)
@@ -655,7 +671,7 @@ static int body_to_store(const Nodes *n, int body, Size n_rows)
     const Node *x = &n->node[body];
     if (x->kind != NODE_POINT || x->stored) return -1;
     int64_t inner = other_rows(n, body, n_rows, 0);
-    return inner && node_count(x).at[0] <= HARDLY * inner ? body : -1;
+    return inner && node_count(x).at[0] <= HARDLY * inner ? made_of_one(n, body) : -1;
 }
 
 /* 1: the rows are at most half of a fold's, whose others a kernel of its own would compute, too. */

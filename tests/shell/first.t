@@ -172,6 +172,8 @@ bbox_distribution 2 0 40 a thread folds a row that it keeps
 window_softmax 1 0 130 rows of two parts are folded by part, and choose no element
 moe_combine 1 0 110 a sum of two terms is added up by each element of a row
 fake_quant 1 0 115 a row's scale and its codes are results of one kernel
+short_conv 1 0 105 taps of a causal convolution and its gates are vectors
+anchor_grid 1 0 235 parts of a channel are brought through shared memory
 group_dequant 1 0 100 bits of bytes, and neighbours of a row by their halves
 END
 unset QUERN_TASKS

@@ -320,8 +320,10 @@ static void test_a_fold_keeps_a_dimension_that_is_one_at_some_sizes(void **state
 
 static void test_classes_may_have_places(void **state)
 {
-    static const char *const lines[] = {
-        "y = aten.cross_entropy_loss(x, t, w, reduction=1, ignore_index=255)"};
+    static const char *const lines[][1] = {
+        {"y = aten.cross_entropy_loss(x, t, w, reduction=1, ignore_index=255)"},
+        {"y = aten.cross_entropy_loss(x, t, w, reduction=1, ignore_index=255, "
+         "label_smoothing=0.1)"}};
     Small s = {
         .axes = {{"batch", NULL, 4}, {"classes", NULL, 19}, {"rows", NULL, 24}, {"cols", NULL, 40}},
         .inputs = {{.name = "x",
@@ -331,7 +333,51 @@ static void test_classes_may_have_places(void **state)
                    {.name = "t", .dtype = DTYPE_I64, .rank = 3, .shape = {"batch", "rows", "cols"}},
                    {.name = "w", .dtype = DTYPE_F32, .rank = 1, .shape = {"classes"}}}};
     (void)state;
-    expect(source_of(&s, lines, (const int[]){1, 4, 3}), "//@ launch kernel_2<<<", "//@ op");
+    for (int i = 0; i < 2; i++)
+        expect(source_of(&s, lines[i], (const int[]){1, 4, 3}), "//@ launch kernel_2<<<", "//@ op");
+}
+
+/* Elements that are two apart are read in vectors with those between them. */
+static void test_neighbours_lie_two_apart(void **state)
+{
+    static const char *const lines[] = {
+        "a = aten.slice.Tensor(x, 1, 0, end=9223372036854775807, step=2)",
+        "b = aten.slice.Tensor(x, 1, 1, end=9223372036854775807, step=2)",
+        "c = aten.repeat_interleave.self_int(z, 4, -1)", "d = aten.mul.Tensor(a, b)",
+        "y = aten.add.Tensor(d, c)"};
+    Small s = {.axes = {{"rows", NULL, 96}},
+               .inputs = {tensor("x", DTYPE_BF16, "rows", "4096"),
+                          tensor("z", DTYPE_BF16, "rows", "512")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){5, 1, 2}), "all.v[V == 1 ? 0 : 2 * v + (1)]",
+           "//@ op");
+}
+
+/* A sum of few terms, whose number is an axis, has loops in a norm of it. */
+static void test_few_terms_are_added_up_in_a_row(void **state)
+{
+    static const char *const lines[] = {"s = aten.sum.dim_IntList(x, [0])",
+                                        "y = aten.layer_norm(s, [512])"};
+    Small s = {
+        .axes = {{"terms", NULL, 2}, {"rows", NULL, 96}},
+        .inputs = {
+            {.name = "x", .dtype = DTYPE_F32, .rank = 3, .shape = {"terms", "rows", "512"}}}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){2, 2, 1}), "< terms; of_i", "kernel_2<<<");
+}
+
+/* What takes long and is needed again stays in registers as it is computed, and coordinates have 32 bits. */
+static void test_values_stay_in_registers(void **state)
+{
+    static const char *const lines[] = {
+        "t = aten.tanh(x)", "c = aten.arange(512)", "m = aten.lt.Scalar(c, 100)",
+        "f = aten.masked_fill.Scalar(t, m, -100)", "y = aten.softmax.int(f, -1)"};
+    Small s = {.axes = {{"rows", NULL, 960}}, .inputs = {tensor("x", DTYPE_F16, "rows", "512")}};
+    char *source;
+    (void)state;
+    source = source_of(&s, lines, (const int[]){5, 1, 1});
+    assert_non_null(strstr(source, "[k].v[v] = t"));
+    expect(source, "const int t", "const long long t");
 }
 
 static void test_a_product_of_one_term_is_pointwise(void **state)
@@ -582,6 +628,9 @@ int main(void)
         cmocka_unit_test(test_own_sizes_choose_the_schedule),
         cmocka_unit_test(test_a_product_of_one_term_is_pointwise),
         cmocka_unit_test(test_classes_may_have_places),
+        cmocka_unit_test(test_neighbours_lie_two_apart),
+        cmocka_unit_test(test_few_terms_are_added_up_in_a_row),
+        cmocka_unit_test(test_values_stay_in_registers),
         cmocka_unit_test(test_a_late_pass_reads_its_row_again),
         cmocka_unit_test(test_a_part_of_an_axis_is_no_other_axis),
         cmocka_unit_test(test_a_fold_keeps_a_dimension_that_is_one_at_some_sizes),
