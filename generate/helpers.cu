@@ -86,7 +86,7 @@ template <typename T> struct Moments {
 template <typename T> __device__ __forceinline__ Moments<T> join(Moments<T> a, Moments<T> b)
 {
     const T n = a.n + b.n, one = n > 0 ? 1 / n : 0, d = a.mean - b.mean;
-    return {n, a.mean * (a.n * one) + b.mean * (b.n * one),
+    return {n, rounded(a.mean, a.n * one) + rounded(b.mean, b.n * one),
             a.spread + b.spread + d * d * (a.n * b.n * one)};
 }
 
@@ -103,6 +103,18 @@ __device__ __forceinline__ Moments<T> take(Moments<T> s, const T (&x)[N])
 }
 
 //@ order
+// A product that no sum takes in: threads of a row join the same two states in either order, and have to find
+// the same.
+__device__ __forceinline__ float rounded(float a, float b)
+{
+    return __fmul_rn(a, b);
+}
+
+__device__ __forceinline__ double rounded(double a, double b)
+{
+    return __dmul_rn(a, b);
+}
+
 // The larger and the smaller one; what is no number wins.
 template <typename T> __device__ __forceinline__ T larger(T a, T b)
 {
@@ -138,7 +150,7 @@ template <typename T> __device__ __forceinline__ Peak<T> join(Peak<T> a, Peak<T>
 {
     const T most = larger(a.most, b.most);
     if (most == -INFINITY) return {most, 0};
-    return {most, a.sum * exp(a.most - most) + b.sum * exp(b.most - most)};
+    return {most, rounded(a.sum, exp(a.most - most)) + rounded(b.sum, exp(b.most - most))};
 }
 
 template <int N, typename T> __device__ __forceinline__ Peak<T> take(Peak<T> s, const T (&x)[N])

@@ -34,7 +34,8 @@ static int is_reserved(const char *name)
         "join",    "larger", "smaller",     "exchange", "isinf",  "isfinite",  "memcpy",
         "from",    "start",  "work",        "other",    "plane",  "part_sums", "shape",
         "sums",    "col",    "term",        "count",    "d",      "mapped",    "bring",
-        "room",    "place",  "store_words", "asinh",    "acosh",  "atanh",     "erfinv"};
+        "room",    "place",  "store_words", "asinh",    "acosh",  "atanh",     "erfinv",
+        "rounded"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(name, words[i])) return 1;
     size_t len = strlen(name), digits = strspn(name + 1, "0123456789");

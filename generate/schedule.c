@@ -7,7 +7,16 @@
 
 /* KEEP: words of a row that a thread keeps at most (2026-11-29: 32 of 1,024 threads leave as many for the
  * rest; 512 threads have twice as many). FLIGHT: bytes that a thread loads before it uses any. */
-enum { MOST_LANES = 1024, STREAM_LANES = 512, KEEP = 32, ENOUGH_ROWS = 1056, FEW_ROWS = 132 };
+/* SINGLE: elements that a thread takes at least one by one (2026-11-30, sim:h100: filters of 2,304 elements
+ * with 1,024 threads a row 82 us, with 256 or 512 62 to 64 us). */
+enum {
+    SINGLE = 8,
+    MOST_LANES = 1024,
+    STREAM_LANES = 512,
+    KEEP = 32,
+    ENOUGH_ROWS = 1056,
+    FEW_ROWS = 132
+};
 /* KEPT_WORK: operations; a value of float32 may take twice the registers of what it is made of. */
 enum {
     KEPT_WORK = 8,
@@ -497,7 +506,7 @@ static void choose_lanes(Writer *w)
                (rows * lanes < 132 * 1024 || columns / lanes > KEEP))
             lanes *= 2;
     } else {
-        int64_t each = rows < ENOUGH_ROWS ? w->vec : 4 * w->vec;
+        int64_t each = rows < ENOUGH_ROWS ? w->vec : w->vec > 1 ? 4 * w->vec : SINGLE;
         while (lanes < MOST_LANES && lanes * each < columns) lanes *= 2;
     }
     w->lanes = w->alone ? 1 : lanes;

@@ -176,6 +176,14 @@ short_conv 1 0 105 taps of a causal convolution and its gates are vectors
 anchor_grid 1 0 235 parts of a channel are brought through shared memory
 group_dequant 1 0 100 bits of bytes, and neighbours of a row by their halves
 END
+while read -r t seed what; do
+  "$BUILD/bin/quern-kernel" --task "$t" >own.cu &&
+    "$BUILD/bin/quern-eval" --task "$t" --device sim:h100 --seed "$seed" own.cu >out 2>&1
+  ok $? "$t, seed $seed: $what"
+done <<'END'
+top_k_gate 12 equal elements of a row have equal results, whichever thread has them
+fake_quant 2 codes of whole rows at the timed size may be either neighbour of a tie
+END
 unset QUERN_TASKS
 "$BUILD/bin/quern-kernel" --task kernelbench/level3/k3_34_vanillarnnhidden >many.cu &&
   head -n 1 many.cu | grep -q 'a plan of .* buffers, at most 256'
