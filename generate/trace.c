@@ -646,7 +646,8 @@ static int without_views(const Nodes *n, int node)
     return node;
 }
 
-/* What alone a node is computed from, if that is no larger and has as many elements: others may need it, too. */
+/* What alone a node is computed from, if that is no larger and has as many elements: others may need it,
+ * too. */
 static int made_of_one(const Nodes *n, int node)
 {
     for (const Node *x = &n->node[node]; x->kind == NODE_POINT && !x->stored; x = &n->node[node]) {

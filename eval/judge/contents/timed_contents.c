@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "eval/judge/contents/positions.h"
+#include "eval/judge/contents/second_look.h"
 #include "eval/judge/contents/shortened.h"
 #include "eval/judge/contents/spans.h"
 #include "eval/judge/contents/timed_elements.h"
@@ -262,8 +263,26 @@ static void take_unwritten(const TimedOutputs *r, const Gathered *g, int i, int6
     }
 }
 
+/* 1: integers that differ are choices between numbers that lie as near each other as honest errors are. */
+static int are_choices(TimedContents *c, const Gathered *g, const TaskComparison *with,
+                       const void *got, Error *err)
+{
+    const Task *t = with->task;
+    const int i = with->output;
+    const size_t all = c->test.output_bytes[i] / dtype_size(t->outputs[i].dtype),
+                 each = all / (size_t)c->test.workload->axis[t->rotates], n = (size_t)g->n * each;
+    const DemandInputs inputs = timed_inputs(c);
+    const SecondLook look = {case_of(&c->test), i, with->by, n, 0, all, &inputs};
+    TaskDifference d = {0};
+    if (!t->graph || dtype_is_float(t->outputs[i].dtype)) return 0;
+    task_differences(with, got, g->out[i], 0, n, &d);
+    d.first = (size_t)g->at[d.first / each] * each + d.first % each;
+    d.worst = (size_t)g->at[d.worst / each] * each + d.worst % each;
+    return second_look(&look, &d, err);
+}
+
 /* An element that was not written is not compared. */
-static int compare_output(const TimedContents *c, const TimedOutputs *r, const Gathered *g, int i,
+static int compare_output(TimedContents *c, const TimedOutputs *r, const Gathered *g, int i,
                           Fault *f)
 {
     const Task *t = r->task;
@@ -283,7 +302,13 @@ static int compare_output(const TimedContents *c, const TimedOutputs *r, const G
     TaskComparison with = {t, &g->w, i, c->test.tolerance[i]};
     with.by.atol *= share;
     with.by.elements = g->limits[i];
-    if (!rc && task_compare(&with, got, g->out[i], &message)) {
+    int wrong = !rc && task_compare(&with, got, g->out[i], &message);
+    if (wrong) {
+        const int choices = are_choices(c, g, &with, got, &f->error);
+        wrong = !choices;
+        if (choices < 0) rc = -1;
+    }
+    if (wrong) {
         fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %lld of %s from %lld to %lld gathered: %s",
                   r->where, (long long)g->n, t->axis_name[t->rotates], (long long)g->at[0],
                   (long long)g->at[g->n - 1], message.text);

@@ -62,6 +62,11 @@ static int hold(void *of, int input, int64_t from, int64_t n, const float **all,
     return timed_hold(of, input, from, n, all, err);
 }
 
+DemandInputs timed_inputs(TimedContents *c)
+{
+    return (DemandInputs){c, fetch, hold};
+}
+
 static int open_elements(TimedContents *c, Error *err)
 {
     if (c->elements) return 0;
@@ -307,7 +312,7 @@ static int compare_output(TimedContents *c, const TimedOutputs *r, const Chosen 
     Error message;
     with.by.atol *= shortened_share((double)k->n[i], all);
     if (add_differences(r, k, &with, &d, &f->error)) return -1;
-    const DemandInputs inputs = {c, fetch, hold};
+    const DemandInputs inputs = timed_inputs(c);
     const SecondLook look = {case_of(&c->test), i,      with.by, (size_t)k->n[i], 0,
                              (size_t)all,       &inputs};
     int wrong;

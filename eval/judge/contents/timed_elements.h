@@ -6,6 +6,7 @@
 #define EVAL_JUDGE_CONTENTS_TIMED_ELEMENTS_H
 
 #include "eval/judge/contents/timed_contents.h"
+#include "tasks/graph/demand.h"
 
 /* Can the last element of each output be computed? Known after the first call. */
 int timed_elements_can(TimedContents *c);
@@ -13,6 +14,9 @@ int timed_elements_can(TimedContents *c);
 /* Compares written elements of the comparable outputs, and sets *compared to their number: 0 where they
  * cost too much. */
 int timed_elements_compare(TimedContents *c, const TimedOutputs *r, int64_t *compared, Fault *f);
+
+/* What elements of the inputs are, for a graph that is computed for a few of them. */
+DemandInputs timed_inputs(TimedContents *c);
 
 /* The contents are others now. */
 void timed_elements_forget(TimedContents *c);
