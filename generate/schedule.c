@@ -17,7 +17,11 @@ enum {
     ENOUGH_ROWS = 1056,
     FEW_ROWS = 132
 };
-/* KEPT_WORK: operations; a value of float32 may take twice the registers of what it is made of. */
+/* STREAM_LANES: of a long row; also where they keep it and there are many (2026-11-30, H200: cross
+ * entropy with smoothed labels of 8,192 x 32,000 takes 460 us, 630 with 1,024 threads). POINT_BLOCK:
+ * threads where nothing is folded (2026-11-30, H200: ReLU of 6 GB 2,998 us, 3,004 with 256; a rotary
+ * embedding 80.7, 82.7). KEPT_WORK: operations; a value of float32 may take twice the registers of
+ * what it is made of. */
 enum {
     KEPT_WORK = 8,
     LONG_SLICE = 1024,
@@ -27,6 +31,7 @@ enum {
     STRIP_LANES = 16,
     SCAN_RUN = 8,
     BLOCK = 256,
+    POINT_BLOCK = 128,
     LATE_LANES = 256,
     LATE_WORK = 25, /* softmax has 24 */
     FULL_GPU = 132 * 2048
@@ -513,6 +518,10 @@ static void choose_lanes(Writer *w)
     if (w->strip < 0 && lanes > STREAM_LANES && rows > FEW_ROWS &&
         (!reads_again(w) || a_thread(w) > most_kept(w)))
         w->lanes = STREAM_LANES;
+    if (w->strip < 0 && w->lanes > STREAM_LANES && rows >= ENOUGH_ROWS) {
+        w->lanes = STREAM_LANES;
+        if (a_thread(w) > most_kept(w)) w->lanes = lanes;
+    }
     const int late = w->strip < 0 && w->lanes > LATE_LANES && reads_again(w) && stores_late(w);
     if (late) w->lanes = LATE_LANES;
     w->lanes = writer_choose(w, GENE_LANES, w->lanes, 1, w->strip >= 0 ? STRIP : MOST_LANES);
@@ -524,35 +533,30 @@ static void choose_lanes(Writer *w)
     choose_kept(w);
 }
 
-/* 1: nothing is folded, and places are more than the number of an element. */
-static int is_placed(const Writer *w)
+/* Bytes that a thread loads before it uses any. Where nothing is folded, blocks are many, and it loads
+ * one vector; two where threads compute, or where they compute places; up to four in a piece of a row,
+ * where place and channel are the same for all of them (2026-11-30, H200, microseconds with one vector
+ * a thread, two and four: an embedding of 32 bytes a vector 31.7, 29.3, 30.1; BatchNorm, residual and
+ * ReLU 77.6, 78.8, 74.0; but a rotary embedding of 64 bytes a vector 80.7, 91.5, 130.8). */
+static int bytes_in_flight(const Writer *w, int calls)
 {
-    return !w->k->has_folds && (w->slices || w->columns & (w->columns - 1));
-}
-
-/* Bytes that a thread loads before it uses any. Where nothing is folded, blocks are many, and it loads one
- * vector; two where threads compute; up to four where it computes places, which the others share (sim:h200,
- * 2026-11-30: BatchNorm of 64 images 289 us with one, 263 and 260 with two and four; a rotary embedding 83.1,
- * 72.3 and 84.4 us). */
-static int bytes_in_flight(const Writer *w)
-{
-    if (w->k->has_folds || w->slices) return w->k->has_folds ? FLIGHT : 2 * FLIGHT;
-    if (is_placed(w)) return 4 * FLIGHT;
-    for (int i = 0; i < w->k->n; i++)
-        if (in_columns(w, i) && writer_calls(w, i)) return FLIGHT / 2;
-    return 0;
+    if (w->k->has_folds) return FLIGHT;
+    if (w->slices) return 2 * FLIGHT;
+    if (w->columns & (w->columns - 1)) return FLIGHT;
+    return calls ? FLIGHT / 2 : 0;
 }
 
 static void choose_items(Writer *w)
 {
-    int bytes = pack_bytes(w), items = 1;
+    int bytes = pack_bytes(w), items = 1, calls = 0;
     const Size all = writer_product(w, w->columns | (w->slices ? w->k->rows : 0));
+    for (int i = 0; i < w->k->n; i++) calls |= in_columns(w, i) && writer_calls(w, i);
+    const int flight = bytes_in_flight(w, calls), elements = w->slices && !calls ? 16 : 8;
     int64_t most = w->k->has_folds ? a_thread(w) : all.at[0] / (FULL_GPU * w->vec);
-    if (is_placed(w) && most > 2) most = w->slices ? 4 : 2;
-    if (w->slices && most > timed_columns(w) / (w->vec * BLOCK / 2))
-        most = timed_columns(w) / (w->vec * BLOCK / 2);
-    while (bytes && items < 8 && 2 * items * bytes <= bytes_in_flight(w) && 2 * items <= most)
-        items *= 2;
+    if (!w->k->has_folds && most > elements / w->vec) most = elements / w->vec;
+    if (w->slices && most > timed_columns(w) / (w->vec * POINT_BLOCK))
+        most = timed_columns(w) / (w->vec * POINT_BLOCK);
+    while (bytes && items < 8 && 2 * items * bytes <= flight && 2 * items <= most) items *= 2;
     w->items = w->keep || w->alone || (w->k->scan >= 0 && w->strip >= 0)
                    ? 1
                    : writer_choose(w, GENE_ITEMS, items, 1, 8);
@@ -584,8 +588,7 @@ void writer_schedule(Writer *w)
         choose_lanes(w);
     if (w->columns) choose_items(w);
     if (w->k->has_folds ? w->strip < 0 && w->lanes <= 32 : w->columns != 0)
-        w->block = writer_choose(w, GENE_BLOCK, is_placed(w) && w->items > 1 ? BLOCK / 2 : BLOCK,
-                                 64, 1024);
+        w->block = writer_choose(w, GENE_BLOCK, w->k->has_folds ? BLOCK : POINT_BLOCK, 64, 1024);
 }
 
 void writer_axes_plain(Writer *w)
