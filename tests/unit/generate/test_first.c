@@ -86,6 +86,32 @@ static void test_smoothed_labels_are_kernels(void **state)
     task_free(t);
 }
 
+/* What a norm and the next sum read of a sum with a product lies in memory, where the product writes it. */
+static void test_the_stream_of_residuals_lies_in_memory(void **state)
+{
+    static const char *const lines[] = {
+        "a = aten.linear.default(s, w)", "k = aten.add.Tensor(x, a)",
+        "n = aten.layer_norm.default(k, [cols], g, g, 1e-05)", "m = aten.linear.default(n, w)",
+        "y = aten.add.Tensor(k, m)"};
+    Small s = {
+        .axes = {{"rows", NULL, 8192}, {"cols", NULL, 1024}},
+        .inputs = {tensor("x", DTYPE_BF16, "rows", "cols"), tensor("s", DTYPE_BF16, "rows", "cols"),
+                   tensor("g", DTYPE_BF16, "cols", NULL), tensor("w", DTYPE_BF16, "cols", "cols")}};
+    Generated g;
+    Error err;
+    (void)state;
+    small(&s, lines, 5, 2, 4);
+    Task *t = planned(&s.d);
+    if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
+    if (!strstr(g.source, "//@ buffer __nv_bfloat16 k[") ||
+        !strstr(g.source, ">>>(k, g, n, rows, cols)"))
+        fail_msg("%s", g.source);
+    assert_int_equal(g.n_lines, 0);
+    assert_int_equal(g.n_kernels, 3);
+    free(g.source);
+    task_free(t);
+}
+
 /* The texts that a task's first kernel has, and has not. */
 static void test_what_several_kernels_need_is_computed_once(void **state)
 {
@@ -620,6 +646,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_graphs_become_few_kernels),
         cmocka_unit_test(test_smoothed_labels_are_kernels),
+        cmocka_unit_test(test_the_stream_of_residuals_lies_in_memory),
         cmocka_unit_test(test_what_several_kernels_need_is_computed_once),
         cmocka_unit_test(test_triangles_leave_sums_out),
         cmocka_unit_test(test_a_task_without_a_graph_is_refused),
