@@ -155,6 +155,36 @@ static void test_what_cannot_be_known(void **state)
     assert_int_equal(cone_of(l, 2, 5000, &got), 0);
 }
 
+/* The bytes that no launch reads of a tensor; -1: they are not known. */
+static int64_t unread(const DeviceLaunch *l, int n, const char *label)
+{
+    DeviceUnread u = {.outputs = &y, .n_outputs = 1};
+    ops->prediction->unread(sim.d, l, n, &u);
+    for (int i = 0; i < u.n; i++)
+        if (!strcmp(u.of[i].label, label)) return (int64_t)u.of[i].bytes;
+    return -1;
+}
+
+/* Half of the blocks read half of what they should. Outputs, and what values decide, are not known; nor is a
+ * tensor that an op line may read. */
+static void test_what_is_not_read(void **state)
+{
+    (void)state;
+    DeviceLaunch l[] = {launch("twice", x, t), launch("mirrored", t, y)};
+    assert_int_equal(unread(l, 2, "input x"), 0);
+    assert_int_equal(unread(l, 2, "buffer t"), 0);
+    assert_int_equal(unread(l, 2, "output y"), -1);
+    l[1].grid[0] = BLOCKS / 2;
+    assert_int_equal(unread(l, 2, "buffer t"), N * 2);
+    l[0].grid[0] = BLOCKS / 4;
+    assert_int_equal(unread(l, 2, "input x"), N * 3);
+    const DeviceLaunch by_values[] = {launch("twice", x, t), launch("follow", t, y)};
+    assert_int_equal(unread(by_values, 2, "buffer t"), -1);
+    l[0].op_line = 3;
+    assert_int_equal(unread(l, 2, "input x"), -1);
+    assert_int_equal(unread(l, 2, "buffer t"), N * 2);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -187,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_places_that_follow_from_values),
         cmocka_unit_test(test_threads_of_a_block),
         cmocka_unit_test(test_what_cannot_be_known),
+        cmocka_unit_test(test_what_is_not_read),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
