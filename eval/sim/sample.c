@@ -354,11 +354,13 @@ static double cycles_of(const SimCounts *c)
            (double)c->tensor_flops / 4096 + (double)c->global_atomic_serial;
 }
 
-/* Cycles of a block that runs alone, about. */
+/* Cycles of a block that runs alone, about: those of its slowest warp, and those for which it keeps its SM
+ * busy. */
 static double alone(const SimCounts *c)
 {
-    return fmax((double)c->chain_cycles_max, 2 * (double)c->warp_insts_max) +
-           500 * (double)c->global_waits_max;
+    double warp = fmax((double)c->chain_cycles_max, 2 * (double)c->warp_insts_max) +
+                  500 * (double)c->global_waits_max;
+    return hypot(warp, fmax((double)c->warp_insts / 4, (double)c->heaviest_memory));
 }
 
 /* Blocks of one kind: those of the grid, and those that have run. */
@@ -667,16 +669,19 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
                                .atomics = mem->allocs[i].atomics != 0};
     for (int i = 0; i < mem->n_allocs; i++) find_common(s, i, &t[i]);
     find_weights(s, weights);
+    const double closing = closing_cycles(s);
+    if (s->closing) extrapolate_behind(s->done, s->closing, &s->done[s->closing]);
     extrapolate_blocks(s->done, weights, s->n, out);
     uint64_t heavy = heavy_blocks(s->census, s->blocks);
     if (heavy) out->heavy_blocks = heavy;
     extrapolate_heaviest(heavier(s), out);
-    out->path_cycles = (uint64_t)(order_waits(s) + closing_cycles(s));
+    out->path_cycles = (uint64_t)(order_waits(s) + closing);
     out->atomic_near_lines = (uint64_t)(s->near_lines * (double)out->atomic_lines);
     extrapolate_traffic(p, t, mem->n_allocs, resident / (double)s->cluster, out);
     out->registers = registers;
     out->blocks *= s->cluster;
     out->heavy_blocks *= s->cluster;
+    out->heavy_memory_blocks *= s->cluster;
     free(t);
 }
 

@@ -287,8 +287,14 @@ static void count_path(SimCounts *n, const WarpPath *path, uint64_t far, uint64_
     raise_to(&n->busy_path_max, path->part[PATH_BUSY]);
 }
 
-/* Adds the block's counters. Returns its warp-instructions. */
-static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
+/* What a block has of an SM: its warp-instructions, and cycles of the memory. */
+enum { LOAD_INSTS, LOAD_MEMORY, LOADS };
+typedef struct {
+    uint64_t of[LOADS];
+} BlockLoad;
+
+/* Adds the block's counters. */
+static BlockLoad finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
 {
     SimCounts *n = &x->counts;
     uint64_t sum = 0, insts = 0, far = 0;
@@ -310,9 +316,12 @@ static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
     uint64_t barriers = barriers_of_warp(x, arrivals, completed, insts);
     n->block_barriers += barriers;
     raise_to(&n->block_barriers_max, barriers);
-    raise_to(&n->heaviest_insts, sum);
+    const BlockLoad load = {{sum, (uint64_t)busy_memory_cycles(x)}};
+    n->memory_cycles += load.of[LOAD_MEMORY];
+    raise_to(&n->heaviest_insts, load.of[LOAD_INSTS]);
+    raise_to(&n->heaviest_memory, load.of[LOAD_MEMORY]);
     raise_to(&n->delay_max, waits_end_block(x));
-    return sum;
+    return load;
 }
 
 /* Lets each warp of the block run once. Returns 0 when none can. */
@@ -327,8 +336,7 @@ static int run_warps(Exec *x)
     return progress;
 }
 
-/* Returns the block's warp-instructions. */
-static uint64_t run_block(Exec *x, uint64_t linear)
+static BlockLoad run_block(Exec *x, uint64_t linear)
 {
     SimCounts *n = &x->counts;
     uint64_t arrivals = n->warp_barriers, completed = n->barriers;
@@ -341,8 +349,8 @@ static uint64_t run_block(Exec *x, uint64_t linear)
     return finish_block(x, n->warp_barriers - arrivals, n->barriers - completed);
 }
 
-/* The blocks of a cluster take turns. insts: the warp-instructions of each. */
-static void run_cluster(Exec *x, uint64_t index, uint64_t *insts)
+/* The blocks of a cluster take turns. loads: of each. */
+static void run_cluster(Exec *x, uint64_t index, BlockLoad *loads)
 {
     Cluster *k = x->cluster;
     for (int r = 0; r < k->n; r++) {
@@ -367,21 +375,29 @@ static void run_cluster(Exec *x, uint64_t index, uint64_t *insts)
         bulk_end_block(x);
         wgmma_end_block(x);
         exec_raise_pending(x);
-        insts[r] = finish_block(x, k->blocks[r].arrivals, x->cta.phase);
+        loads[r] = finish_block(x, k->blocks[r].arrivals, x->cta.phase);
     }
 }
 
-/* A histogram of the blocks by their warp-instructions, in 32 steps per octave. */
+/* A histogram of the blocks by each part of their loads, in 32 steps per octave. */
 enum { WEIGHT_STEPS = 32, WEIGHTS = 64 * WEIGHT_STEPS };
+typedef struct {
+    uint64_t n[LOADS][WEIGHTS];
+} Weights;
 
-static int weight_of(uint64_t insts)
+static int weight_of(uint64_t load)
 {
-    if (insts < WEIGHT_STEPS) return (int)insts;
-    int octave = 63 - __builtin_clzll(insts) - 5;
-    return (octave + 1) * WEIGHT_STEPS + (int)(insts >> octave) - WEIGHT_STEPS;
+    if (load < WEIGHT_STEPS) return (int)load;
+    int octave = 63 - __builtin_clzll(load) - 5;
+    return (octave + 1) * WEIGHT_STEPS + (int)(load >> octave) - WEIGHT_STEPS;
 }
 
-/* The fewest warp-instructions of a weight. */
+static void weigh(Weights *w, const BlockLoad *load)
+{
+    for (int k = 0; k < LOADS; k++) w->n[k][weight_of(load->of[k])]++;
+}
+
+/* The least load of a weight. */
 static uint64_t least_of_weight(int weight)
 {
     if (weight < 2 * WEIGHT_STEPS) return (uint64_t)weight;
@@ -411,8 +427,8 @@ static int take_turn(Exec *x)
     return busy;
 }
 
-/* weights: takes the blocks, by weight_of. */
-static void run_together(Exec *x, uint64_t *weights)
+/* weights: takes the blocks. */
+static void run_together(Exec *x, Weights *weights)
 {
     Cooperative *c = x->cooperative;
     uint64_t live = c->n;
@@ -438,16 +454,25 @@ static void run_together(Exec *x, uint64_t *weights)
         bulk_end_block(x);
         wgmma_end_block(x);
         exec_raise_pending(x);
-        weights[weight_of(finish_block(x, c->arrivals[b], x->cta.phase))]++;
+        const BlockLoad load = finish_block(x, c->arrivals[b], x->cta.phase);
+        weigh(weights, &load);
     }
+}
+
+/* The blocks with nearly the load of the heaviest, by one part: how many, and the least load of them. */
+static uint64_t heavy_blocks(const uint64_t *weights, uint64_t heaviest, uint64_t *least)
+{
+    int top = weight_of(heaviest), next = top ? top - 1 : 0;
+    *least = least_of_weight(next);
+    return weights[top] + (next < top ? weights[next] : 0);
 }
 
 static void run_blocks(Exec *x)
 {
     SimCounts *n = &x->counts;
-    uint64_t weights[WEIGHTS] = {0};
-    uint64_t each[CLUSTER_MAX], of = x->cluster ? (uint64_t)x->cluster->n : 1,
-                                all = x->n_blocks / of;
+    Weights *weights = memory_alloc(sizeof *weights);
+    BlockLoad each[CLUSTER_MAX];
+    uint64_t of = x->cluster ? (uint64_t)x->cluster->n : 1, all = x->n_blocks / of;
     if (x->cooperative) run_together(x, weights);
     for (uint64_t i = 0; i < all && !x->faulted && !x->cooperative; i++) {
         uint64_t b = x->reversed ? all - 1 - i : i;
@@ -455,11 +480,12 @@ static void run_blocks(Exec *x)
             run_cluster(x, b, each);
         else
             each[0] = run_block(x, b);
-        for (uint64_t k = 0; k < of; k++) weights[weight_of(each[k])]++;
+        for (uint64_t k = 0; k < of; k++) weigh(weights, &each[k]);
     }
-    int top = weight_of(n->heaviest_insts), next = top ? top - 1 : 0;
-    n->heavy_insts = least_of_weight(next);
-    n->heavy_blocks = weights[top] + (next < top ? weights[next] : 0);
+    n->heavy_blocks = heavy_blocks(weights->n[LOAD_INSTS], n->heaviest_insts, &n->heavy_insts);
+    n->heavy_memory_blocks =
+        heavy_blocks(weights->n[LOAD_MEMORY], n->heaviest_memory, &n->heavy_memory);
+    free(weights);
 }
 
 /* ---- counters ---- */
@@ -676,9 +702,9 @@ int exec_launch_some(Exec *x, const DeviceLaunch *launch, ExecNext *next, void *
         exec_charge(x, x->code->launch_cost);
         clear_blocks(x->code);
         devmem_forget_traffic(x->mem);
-        uint64_t insts[CLUSTER_MAX];
+        BlockLoad loads[CLUSTER_MAX];
         if (x->cluster)
-            run_cluster(x, block, insts);
+            run_cluster(x, block, loads);
         else
             run_block(x, block);
         sum_blocks(x);

@@ -163,6 +163,8 @@ typedef struct {
     /* The spread of the blocks: the warp-instructions of the heaviest block, and the number of
      * blocks with at least heavy_insts, which is 15/16 of that or more. */
     uint64_t heaviest_insts, heavy_insts, heavy_blocks;
+    /* The same by the cycles of the SM's memory (memory/busy.h), whose sum over all blocks stands first. */
+    uint64_t memory_cycles, heaviest_memory, heavy_memory, heavy_memory_blocks;
     uint64_t async_copies; /* cp.async requests; also counted as global loads and shared stores */
 
     /* Distinct bytes that the launch touches over all blocks, by loads and by stores and atomics,

@@ -22,7 +22,7 @@ static const size_t largest[] = {
     offsetof(SimCounts, local_waits_max),       offsetof(SimCounts, chain_cycles_max),
     offsetof(SimCounts, warp_insts_max),        offsetof(SimCounts, block_barriers_max),
     offsetof(SimCounts, heaviest_insts),        offsetof(SimCounts, delay_max),
-    offsetof(SimCounts, busy_path_max)};
+    offsetof(SimCounts, busy_path_max),         offsetof(SimCounts, heaviest_memory)};
 enum { LARGEST = sizeof largest / sizeof *largest };
 
 static uint64_t *field(SimCounts *c, size_t offset)
@@ -30,23 +30,33 @@ static uint64_t *field(SimCounts *c, size_t offset)
     return (uint64_t *)(void *)((char *)c + offset);
 }
 
+static uint64_t load_of(const SimCounts *c, size_t offset)
+{
+    return *(const uint64_t *)(const void *)((const char *)c + offset);
+}
+
 static uint64_t whole(double v)
 {
     return v < 1e18 ? (uint64_t)(v + 0.5) : (uint64_t)1e18;
 }
 
-/* The blocks with at least 15/16 of the instructions of the heaviest. */
-static void find_heavy(const SimCounts *done, const double *weights, int n, SimCounts *out)
+/* The blocks with at least 15/16 of the load of the heaviest, which a field has: how many of the grid, and the
+ * least load of them. */
+static uint64_t find_heavy(const SimCounts *done, const double *weights, int n, size_t load,
+                           uint64_t *least)
 {
     double heavy = 0;
-    uint64_t least = out->heaviest_insts;
+    uint64_t most = 0;
+    for (int i = 0; i < n; i++)
+        if (load_of(&done[i], load) > most) most = load_of(&done[i], load);
+    *least = most;
     for (int i = 0; i < n; i++) {
-        if (done[i].heaviest_insts < out->heaviest_insts - out->heaviest_insts / 16) continue;
-        if (done[i].heaviest_insts < least) least = done[i].heaviest_insts;
+        const uint64_t of = load_of(&done[i], load);
+        if (of < most - most / 16) continue;
+        if (of < *least) *least = of;
         heavy += weights[i];
     }
-    out->heavy_insts = least;
-    out->heavy_blocks = whole(heavy);
+    return whole(heavy);
 }
 
 /* Does the block's hottest line take an eighth of its atomics? Where they spread evenly, it is any one. */
@@ -105,7 +115,22 @@ void extrapolate_blocks(const SimCounts *done, const double *weights, int n, Sim
     uint64_t average = on_few_lines(done, n, (double)out->atomic_turns);
     out->hottest_shared = on_shared_line(done, n, out->blocks);
     if (average > out->hottest_shared) out->hottest_shared = average;
-    find_heavy(done, weights, n, out);
+    out->heavy_blocks =
+        find_heavy(done, weights, n, offsetof(SimCounts, heaviest_insts), &out->heavy_insts);
+    out->heavy_memory_blocks =
+        find_heavy(done, weights, n, offsetof(SimCounts, heaviest_memory), &out->heavy_memory);
+}
+
+void extrapolate_behind(const SimCounts *done, int n, SimCounts *last)
+{
+    const uint64_t hottest = last->global_atomic_hottest;
+    for (int k = 0; k < LARGEST; k++) {
+        uint64_t most = 0, *own = field(last, largest[k]);
+        for (int i = 0; i < n; i++)
+            if (load_of(&done[i], largest[k]) > most) most = load_of(&done[i], largest[k]);
+        if (*own > most) *own = most;
+    }
+    last->global_atomic_hottest = hottest;
 }
 
 void extrapolate_heaviest(double factor, SimCounts *c)
@@ -296,6 +321,9 @@ void extrapolate_growth(const SimCounts *small, double growth, const uint32_t gr
         *field(out, largest[k]) = whole((double)*field(&was, largest[k]) * each);
     out->global_atomic_hottest = whole((double)small->global_atomic_hottest * growth);
     out->heavy_insts = whole((double)small->heavy_insts * each);
+    out->heavy_memory = whole((double)small->heavy_memory * each);
+    out->heavy_memory_blocks =
+        whole((double)small->heavy_memory_blocks * (double)blocks / (double)small->blocks);
     out->path_cycles = whole((double)small->path_cycles * (double)blocks / (double)small->blocks);
     out->heavy_blocks = whole((double)small->heavy_blocks * (double)blocks / (double)small->blocks);
     out->footprint_read_bytes = out->dram_read_sectors * SECTOR;

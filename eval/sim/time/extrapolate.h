@@ -8,6 +8,8 @@
 
 /* done[i] are the counts of block i of the sample, which stands for weights[i] blocks. */
 void extrapolate_blocks(const SimCounts *done, const double *weights, int n, SimCounts *out);
+/* Block `last` is behind the n others, and its time is added to theirs: it is not the heaviest of them. */
+void extrapolate_behind(const SimCounts *done, int n, SimCounts *last);
 /* The launch has one block that takes so many times longer than the heaviest of the sample. */
 void extrapolate_heaviest(double factor, SimCounts *c);
 

@@ -297,23 +297,42 @@ static void find_bound(LaunchTime *t)
         if (t->resource_s[i] > longest) longest = t->resource_s[i], t->bound = resource_names[i];
 }
 
-/* A launch takes at least the time of its heaviest block alone on an SM, and of the share of the n
- * heavy blocks that one SM gets, rounded up. Idle blocks beside them take none of their work. */
-static void wait_for_heaviest(const Model *m, const SimCounts *c, int sms, double block_cycles,
-                              LaunchTime *t)
+/* The blocks with the largest loads of one kind, in loads of an average block. */
+typedef struct {
+    double heaviest, heavy, n; /* heavy: of the n that have nearly the load of the heaviest */
+} Heavy;
+
+static Heavy heavy_by(double sum, double blocks, uint64_t most, uint64_t least, uint64_t n)
 {
-    if (!c->warp_insts) return;
-    double average = (double)c->warp_insts / (double)c->blocks,
-           heaviest = larger(1, (double)c->heaviest_insts / average);
-    double heavy = (double)c->heavy_insts / average, n = (double)c->heavy_blocks,
-           here = ceil(n / sms);
-    double earlier = larger(0, ceil(here / t->occupancy.blocks_per_sm) - 1) *
-                     (double)c->heavy_insts / (double)c->heaviest_insts;
-    double alone = wave(m, (Wave){heaviest, heaviest, 1}, block_cycles),
-           share = wave(m, (Wave){here * heavy, n * heavy, 1}, (earlier + 1) * block_cycles);
+    const double average = sum / blocks;
+    if (average <= 0) return (Heavy){0};
+    return (Heavy){larger(1, (double)most / average), (double)least / average, (double)n};
+}
+
+/* A launch takes at least the time of its heaviest block alone on an SM, and of the share of the n
+ * heavy blocks that one SM gets, rounded up. Idle blocks beside them take none of their work. usual, slowest:
+ * cycles of a block with little to do but wait. */
+static void wait_for_heaviest(const Model *m, Heavy h, double usual, double slowest, LaunchTime *t)
+{
+    if (h.heaviest <= 0) return;
+    double here = ceil(h.n / m->p->sm_count);
+    double earlier =
+        larger(0, ceil(here / t->occupancy.blocks_per_sm) - 1) * h.heavy / h.heaviest;
+    double alone = wave(m, (Wave){h.heaviest, h.heaviest, 1}, slowest),
+           share = wave(m, (Wave){here * h.heavy, h.n * h.heavy, 1}, (earlier + 1) * usual);
     if (larger(alone, share) <= t->seconds) return;
     t->seconds = larger(alone, share);
     t->bound = "slowest block";
+}
+
+/* Of the loads, those of the SM's memory. */
+static Model of_memory(const Model *m)
+{
+    static const int memory_of[] = {TIME_L1, TIME_L2_PORT, TIME_ATOMIC};
+    Model own = {.p = m->p, .first_cycles = m->first_cycles};
+    for (size_t i = 0; i < sizeof memory_of / sizeof *memory_of; i++)
+        own.sm_cycles[memory_of[i]] = m->sm_cycles[memory_of[i]];
+    return own;
 }
 
 /* Blocks that wait for others take longer. block_cycles: of the slowest one alone, with its waits. */
@@ -367,7 +386,15 @@ int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Erro
         out->seconds += wave(&m, (Wave){resident, resident * sms, 1}, usual) +
                         (full - 1) * wave(&m, (Wave){resident, resident * sms, 0}, usual);
     find_bound(out);
-    wait_for_heaviest(&m, c, p->sm_count, last, out);
+    const Model own = of_memory(&m);
+    wait_for_heaviest(&m,
+                      heavy_by((double)c->warp_insts, blocks, c->heaviest_insts, c->heavy_insts,
+                               c->heavy_blocks),
+                      last, last, out);
+    wait_for_heaviest(&own,
+                      heavy_by((double)c->memory_cycles, blocks, c->heaviest_memory,
+                               c->heavy_memory, c->heavy_memory_blocks),
+                      usual, last, out);
     wait_for_blocks(&m, c, last, out);
     return 0;
 }
