@@ -14,7 +14,6 @@
 #include "eval/sim/memory/order.h"
 #include "eval/sim/memory/path.h"
 #include "eval/sim/memory/proxy.h"
-#include "eval/sim/memory/rounds.h"
 #include "eval/sim/memory/shadow.h"
 
 void barrier_passed(Exec *x)
@@ -34,9 +33,7 @@ static void complete(Exec *x, int index)
     Cta *c = &x->cta;
     Barrier *b = &c->barriers[index];
     const WarpPath path = b->path;
-    rounds_meet(x, b->warps);
     b->path = (WarpPath){0};
-    b->warps = 0;
     b->result = b->count;
     b->parties = b->arrived;
     b->count = b->arrived = b->expected = 0;
@@ -100,7 +97,6 @@ static int arrive_at(Warp *w, const Inst *in, uint32_t m, int index)
     b->arrived += (uint32_t)__builtin_popcount(m);
     const WarpPath path = path_of(w);
     path_raise(&b->path, &path);
-    b->warps |= 1u << w->index;
     x->counts.warp_barriers++;
     x->counts.barrier_votes += in->k0 >= BAR_POPC;
     return 0;
@@ -147,9 +143,6 @@ enum { BARRIER_CYCLES = 200 };
 static void release_block(Exec *x, ClusterBlock *b)
 {
     Cluster *k = x->cluster;
-    uint32_t warps = 0;
-    for (int i = 0; i < x->cta.n_warps; i++) warps |= (uint32_t)(b->passed[i] != 0) << i;
-    rounds_meet(x, warps);
     barrier_passed(x);
     global_release(x);
     for (int i = 0; i < x->cta.n_warps; i++) {

@@ -82,7 +82,8 @@ const Inst *h_block(Warp *w, const Inst *in)
     b->passes++;
     b->lanes += lanes;
     w->insts += b->n_insts - b->folded;
-    for (int p = 0; p < PIPE_COUNT; p++) w->pipes[p] += b->pipes[p];
+    uint64_t *pipes = x->cta.pipes[w->index % SCHEDULERS];
+    for (int p = 0; p < PIPE_COUNT; p++) pipes[p] += b->pipes[p];
     w->chain += b->chain;
     traffic_settle_waits(w, b->global_waits);
     w->global_waits += b->global_waits;

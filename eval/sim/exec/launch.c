@@ -19,7 +19,6 @@
 #include "eval/sim/memory/order.h"
 #include "eval/sim/memory/path.h"
 #include "eval/sim/memory/proxy.h"
-#include "eval/sim/memory/rounds.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -223,7 +222,6 @@ static void start_block(Exec *x, uint64_t linear)
     c->fenced_tag = c->tag;
     c->touched = c->stored = c->acquired = 0;
     c->passed = 0;
-    rounds_start_block(x);
     busy_start_block(x);
     path_start_block(x);
     traffic_start_block(x);
@@ -269,6 +267,24 @@ static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t comp
     return each < completed ? each : completed;
 }
 
+/* Adds what the warps took of each pipe, and what the scheduler with the most did. busy: for how many cycles
+ * schedulers that wait for one another have been busy. */
+static void count_schedulers(Exec *x, uint64_t busy)
+{
+    SimCounts *n = &x->counts;
+    for (int p = 0; p < PIPE_COUNT; p++) {
+        uint64_t most = 0;
+        for (int i = 0; i < SCHEDULERS; i++) {
+            n->scheduled[p] += x->cta.pipes[i][p];
+            raise_to(&most, x->cta.pipes[i][p]);
+        }
+        n->busiest[p] += SCHEDULERS * most;
+    }
+    if (x->cooperative) return;
+    n->busy_alone += (uint64_t)busy_pipe_cycles(x);
+    n->busy_in_turn += busy;
+}
+
 /* Adds the path of the block, which is as long as the longest of its warps' in each part. */
 static void count_path(SimCounts *n, const WarpPath *path, uint64_t far, uint64_t warps)
 {
@@ -311,7 +327,7 @@ static BlockLoad finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
         sum += w->insts;
         raise_to(&insts, w->insts);
     }
-    rounds_end_block(x);
+    count_schedulers(x, longest.part[PATH_BUSY]);
     count_path(n, &longest, far, (uint64_t)x->cta.n_warps);
     uint64_t barriers = barriers_of_warp(x, arrivals, completed, insts);
     n->block_barriers += barriers;

@@ -16,9 +16,6 @@ void warp_start(Warp *w)
     w->joins_used[0] = w->joins_used[1] = 0;
     w->insts = w->global_waits = w->local_waits = w->chain = w->stored = 0;
     w->dram_waits = w->l2_waits = 0;
-    memset(w->pipes, 0, sizeof w->pipes);
-    memset(w->pipes_met, 0, sizeof w->pipes_met);
-    memset(w->idle_before, 0, sizeof w->idle_before);
     w->ahead = (WarpPath){0};
     w->known_at = 0;
     w->open_waits = w->dram_requests = w->l2_requests = 0;

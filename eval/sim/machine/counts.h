@@ -149,6 +149,9 @@ typedef struct {
     /* Warp i runs on scheduler i % 4. Sums over the blocks of what all warps take of each pipe, in units of
      * the pipe, and four times that of the scheduler with the most of it. */
     uint64_t scheduled[PIPE_COUNT], busiest[PIPE_COUNT];
+    /* Sums over the blocks of the cycles for which the busiest scheduler was busy, and for which those were
+     * that waited for one another, as when they take turns. */
+    uint64_t busy_alone, busy_in_turn;
     /* Warps run one after another here and together on a GPU, where a warp waits as long for a
      * sector that another warp of the block is loading. So these are the waits of the leader, the
      * warp of the block that waited the most for DRAM, and for DRAM or L2, times the warps of the
@@ -157,7 +160,7 @@ typedef struct {
     /* By how much the block that waits the longest for others lags behind; and the cycles that the launch
      * takes longer since its blocks wait for one another (memory/block_waits.h). */
     uint64_t delay_max, path_cycles;
-    /* Of a cooperative launch: the cycles for which blocks that wait for one another keep their SMs busy,
+    /* The cycles for which schedulers are busy that wait for one another, of a cooperative launch also SMs,
      * along the path where these are the most. */
     uint64_t busy_path_max;
     /* The spread of the blocks: the warp-instructions of the heaviest block, and the number of

@@ -23,7 +23,6 @@ typedef struct {
     uint32_t count;             /* bar.red: true predicates */
     uint32_t result, parties;   /* of the phase that completed last */
     WarpPath path;              /* of the warps that have arrived */
-    uint32_t warps;             /* a bit for each of these */
 } Barrier;
 
 /* What the time model knows of the SM that the simulator needs meanwhile. */
@@ -34,14 +33,6 @@ typedef struct {
     void (*memory)(const void *profile, const SimCounts *counts, double cycles[BUSY_MEMORY]);
     const void *profile;
 } ExecRates;
-
-/* The rounds of a block (memory/rounds.h). By scheduler and pipe: the work of the warps that have met in this
- * round, and what earlier ones have left idle. */
-typedef struct {
-    uint32_t met; /* a bit for each of these warps */
-    uint64_t work[SCHEDULERS][PIPE_COUNT], idle[SCHEDULERS][PIPE_COUNT];
-    uint64_t busiest[PIPE_COUNT]; /* the sum of the most that a scheduler had in a round */
-} Rounds;
 
 /* The current block. */
 typedef struct {
@@ -65,11 +56,9 @@ typedef struct {
     uint32_t live_threads;
     Barrier barriers[MAX_BARRIERS];
     int n_warps;
-    Rounds rounds;
-    /* memory/busy.h: cycles of the SM's memory before the block came back, those of all blocks then, and how
-     * long it had kept the SM busy at a position of Exec.clock. */
-    double memory[BUSY_MEMORY], memory_at[BUSY_MEMORY], busy;
-    uint64_t busy_at;
+    uint64_t pipes[SCHEDULERS][PIPE_COUNT]; /* what the warps of each have taken of each pipe */
+    /* memory/busy.h: cycles of the SM's memory before the block came back, and those of all blocks then. */
+    double memory[BUSY_MEMORY], memory_at[BUSY_MEMORY];
 } Cta;
 
 typedef struct AsyncCopies AsyncCopies;

@@ -31,8 +31,8 @@ typedef struct Join {
     uint64_t opened;            /* the warp's instructions then */
 } Join;
 
-/* What a path consists of (memory/path.h). Of the global waits, some are for DRAM and some for L2. BUSY:
- * cycles for which the blocks of a cooperative launch have kept their SMs busy, one after another. */
+/* What a path consists of (memory/path.h). Of the global waits, some are for DRAM and some for L2. BUSY: cycles
+ * for which the warp's scheduler has been busy, and others that it has waited for, one after another. */
 enum { PATH_INSTS, PATH_CHAIN, PATH_GLOBAL, PATH_DRAM, PATH_L2, PATH_LOCAL, PATH_BUSY, PATH_PARTS };
 typedef struct {
     uint64_t part[PATH_PARTS];
@@ -97,9 +97,6 @@ struct Warp {
     unsigned char *local_init; /* [word][lane]: 4 bits each, a bit per byte written */
     /* Counters of the block. Of the global waits, dram_waits wait for DRAM and l2_waits for L2. */
     uint64_t insts, global_waits, dram_waits, l2_waits, local_waits, chain;
-    uint64_t pipes[PIPE_COUNT];
-    /* The same when the warp met others last, and what its scheduler had left idle by then. */
-    uint64_t pipes_met[PIPE_COUNT], idle_before[PIPE_COUNT];
     uint64_t known_at,
         known;      /* what the warp found last in a word that others change, and its address */
     WarpPath ahead; /* by how much the path up to here is longer, by waits for other warps */

@@ -12,13 +12,13 @@ static void count_memory(const Exec *x, double cycles[BUSY_MEMORY])
 void busy_start_block(Exec *x)
 {
     memset(x->cta.memory, 0, sizeof x->cta.memory);
+    memset(x->cta.pipes, 0, sizeof x->cta.pipes);
     busy_return(x);
 }
 
 void busy_return(Exec *x)
 {
     count_memory(x, x->cta.memory_at);
-    x->cta.busy_at = UINT64_MAX;
 }
 
 void busy_leave(const Exec *x, Cta *c)
@@ -39,26 +39,33 @@ double busy_memory_cycles(const Exec *x)
     return most;
 }
 
-static double pipe_cycles(const Exec *x)
+static double larger(double a, double b)
 {
-    uint64_t of[SCHEDULERS][PIPE_COUNT] = {{0}};
+    return a > b ? a : b;
+}
+
+static double cycles_of(const Exec *x, int scheduler)
+{
     double most = 0;
-    for (int i = 0; i < x->cta.n_warps; i++)
-        for (int p = 0; p < PIPE_COUNT; p++) of[i % SCHEDULERS][p] += x->warps[i].pipes[p];
-    for (int i = 0; i < SCHEDULERS; i++)
-        for (int p = 0; p < PIPE_COUNT; p++) {
-            const double cycles = (double)of[i][p] * x->rates.pipe[p];
-            if (cycles > most) most = cycles;
-        }
+    for (int p = 0; p < PIPE_COUNT; p++)
+        most = larger(most, (double)x->cta.pipes[scheduler][p] * x->rates.pipe[p]);
     return most;
 }
 
-double busy_cycles(Exec *x)
+double busy_pipe_cycles(const Exec *x)
 {
-    Cta *c = &x->cta;
-    if (c->busy_at == x->clock) return c->busy;
-    const double pipes = pipe_cycles(x), memory = busy_memory_cycles(x);
-    c->busy_at = x->clock;
-    c->busy = pipes > memory ? pipes : memory;
-    return c->busy;
+    double most = 0;
+    for (int i = 0; i < SCHEDULERS; i++) most = larger(most, cycles_of(x, i));
+    return most;
+}
+
+uint64_t busy_cycles_of_warp(const Warp *w)
+{
+    const double own = cycles_of(w->x, w->index % SCHEDULERS);
+    return (uint64_t)(w->x->cooperative ? larger(own, busy_memory_cycles(w->x)) : own);
+}
+
+double busy_cycles(const Exec *x)
+{
+    return larger(busy_pipe_cycles(x), busy_memory_cycles(x));
 }

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "eval/sim/machine/values.h"
 #include "eval/sim/memory/cooperative.h"
-#include "eval/sim/memory/rounds.h"
 
 enum {
     MBARRIERS = 64,
@@ -23,14 +22,11 @@ enum {
 struct BlockPaths {
     struct {
         WarpPath arriving, ended; /* of the phase under way, and of the last one */
-        uint32_t warps;           /* that arrive, a bit for each */
     } of[MBARRIERS];
-    WarpPath told[SPACES][LINES];    /* of the warps that have told something by a line */
-    uint32_t tellers[SPACES][LINES]; /* these warps, of which none has heard since */
-    struct Compared {
+    WarpPath told[SPACES][LINES]; /* of the warps that have told something by a line */
+    struct {
         uint64_t at;
         WarpPath path;
-        uint32_t tellers;
     } compared[WORDS]; /* the words that warps have changed by comparing and swapping */
     int tells;
     uint64_t looked; /* 1 + the word that the block looked at last, of a cooperative launch */
@@ -41,18 +37,11 @@ static int slot_of(uint32_t at)
     return (int)(at / MBARRIER_BYTES % MBARRIERS);
 }
 
-/* The warp among those of the running block; 0: it is one of another block of the cluster. */
-static uint32_t bit_of(const Exec *x, const Warp *w)
-{
-    return w == &x->warps[w->index] ? 1u << w->index : 0;
-}
-
 void path_arrive(Exec *x, uint32_t at, const Warp *w)
 {
     if (!x->paths) x->paths = memory_alloc(sizeof *x->paths);
     const WarpPath path = path_of(w);
     path_raise(&x->paths->of[slot_of(at)].arriving, &path);
-    x->paths->of[slot_of(at)].warps |= bit_of(x, w);
 }
 
 void path_end_phase(Exec *x, uint32_t at)
@@ -60,8 +49,6 @@ void path_end_phase(Exec *x, uint32_t at)
     if (!x->paths) return;
     path_raise(&x->paths->of[slot_of(at)].ended, &x->paths->of[slot_of(at)].arriving);
     x->paths->of[slot_of(at)].arriving = (WarpPath){0};
-    rounds_meet(x, x->paths->of[slot_of(at)].warps);
-    x->paths->of[slot_of(at)].warps = 0;
 }
 
 void path_await_phase(Warp *w, uint32_t at)
@@ -69,20 +56,13 @@ void path_await_phase(Warp *w, uint32_t at)
     if (w->x->paths) path_await(w, &w->x->paths->of[slot_of(at)].ended);
 }
 
-/* What the warps have told that have compared the word. It displaces that of another word. */
-static struct Compared *compared_at(const Exec *x, const Access *a)
+/* The path of the warps that have compared the word. It displaces that of another word. */
+static WarpPath *compared_at(const Exec *x, const Access *a)
 {
-    struct Compared *c = &x->paths->compared[(a->base / WORD_BYTES + a->base / LINE_BYTES) % WORDS];
-    if (c->at != a->base) *c = (struct Compared){.at = a->base};
-    return c;
-}
-
-/* The warp hears what others have told. */
-static void meet_tellers(const Warp *w, uint32_t *tellers)
-{
-    if (!(*tellers & ~bit_of(w->x, w))) return;
-    rounds_meet(w->x, *tellers);
-    *tellers = 0;
+    const size_t i = (a->base / WORD_BYTES + a->base / LINE_BYTES) % WORDS;
+    if (x->paths->compared[i].at != a->base) x->paths->compared[i].path = (WarpPath){0};
+    x->paths->compared[i].at = a->base;
+    return &x->paths->compared[i].path;
 }
 
 /* The lines of an access, in the table's part for shared or for global memory. */
@@ -145,10 +125,8 @@ void path_tell(Warp *w, const Access *a)
     const Lines l = lines_of(a);
     x->paths->tells = 1;
     if (is_among_blocks(w, a)) tell_blocks(w, a, &path);
-    for (uint64_t i = 0; i < l.n; i++) {
+    for (uint64_t i = 0; i < l.n; i++)
         path_raise(&x->paths->told[l.is_global][(l.first + i) % LINES], &path);
-        x->paths->tellers[l.is_global][(l.first + i) % LINES] |= bit_of(x, w);
-    }
 }
 
 void path_tell_compared(Warp *w, const Access *a)
@@ -159,28 +137,24 @@ void path_tell_compared(Warp *w, const Access *a)
     const WarpPath path = path_of(w);
     x->paths->tells = 1;
     if (is_among_blocks(w, a)) tell_blocks(w, a, &path);
-    path_raise(&compared_at(x, a)->path, &path);
-    compared_at(x, a)->tellers |= bit_of(x, w);
+    path_raise(compared_at(x, a), &path);
 }
 
 void path_hear_compared(Warp *w, const Access *a)
 {
     if (is_among_blocks(w, a) && is_comparison(a)) hear_blocks(w, a);
     if (!w->x->paths || !w->x->paths->tells) return;
-    path_await(w, &compared_at(w->x, a)->path);
-    meet_tellers(w, &compared_at(w->x, a)->tellers);
+    path_await(w, compared_at(w->x, a));
 }
 
 void path_hear(Warp *w, const Access *a)
 {
     if (is_among_blocks(w, a) && !is_comparison(a)) hear_blocks(w, a);
-    struct BlockPaths *paths = w->x->paths;
+    const struct BlockPaths *paths = w->x->paths;
     if (!paths || !paths->tells) return;
     const Lines l = lines_of(a);
-    for (uint64_t i = 0; i < l.n; i++) {
+    for (uint64_t i = 0; i < l.n; i++)
         path_await(w, &paths->told[l.is_global][(l.first + i) % LINES]);
-        meet_tellers(w, &paths->tellers[l.is_global][(l.first + i) % LINES]);
-    }
 }
 
 void path_start_block(Exec *x)

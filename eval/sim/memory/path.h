@@ -14,7 +14,7 @@ static inline WarpPath path_of(const Warp *w)
         {w->ahead.part[PATH_INSTS] + w->insts, w->ahead.part[PATH_CHAIN] + w->chain,
          w->ahead.part[PATH_GLOBAL] + w->global_waits, w->ahead.part[PATH_DRAM] + w->dram_waits,
          w->ahead.part[PATH_L2] + w->l2_waits, w->ahead.part[PATH_LOCAL] + w->local_waits,
-         w->ahead.part[PATH_BUSY] + (w->x->cooperative ? (uint64_t)busy_cycles(w->x) : 0)}};
+         w->ahead.part[PATH_BUSY] + busy_cycles_of_warp(w)}};
 }
 
 static inline void path_raise(WarpPath *to, const WarpPath *by)

@@ -41,9 +41,11 @@ static void unevenness(const SimCounts *c, double resident, double of[PIPE_COUNT
 {
     const uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2];
     int even = (threads + WARP - 1) / WARP % SCHEDULERS && resident >= SCHEDULERS;
+    const double turns =
+        c->busy_alone ? larger(1, (double)c->busy_in_turn / (double)c->busy_alone) : 1;
     for (int i = 0; i < PIPE_COUNT; i++) {
         double uneven =
-            even || !c->scheduled[i] ? 1 : (double)c->busiest[i] / (double)c->scheduled[i];
+            even || !c->scheduled[i] ? 1 : turns * (double)c->busiest[i] / (double)c->scheduled[i];
         of[i] = resident > 1 ? sqrt(uneven) : uneven;
     }
 }
@@ -316,8 +318,7 @@ static void wait_for_heaviest(const Model *m, Heavy h, double usual, double slow
 {
     if (h.heaviest <= 0) return;
     double here = ceil(h.n / m->p->sm_count);
-    double earlier =
-        larger(0, ceil(here / t->occupancy.blocks_per_sm) - 1) * h.heavy / h.heaviest;
+    double earlier = larger(0, ceil(here / t->occupancy.blocks_per_sm) - 1) * h.heavy / h.heaviest;
     double alone = wave(m, (Wave){h.heaviest, h.heaviest, 1}, slowest),
            share = wave(m, (Wave){here * h.heavy, h.n * h.heavy, 1}, (earlier + 1) * usual);
     if (larger(alone, share) <= t->seconds) return;
@@ -387,10 +388,10 @@ int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Erro
                         (full - 1) * wave(&m, (Wave){resident, resident * sms, 0}, usual);
     find_bound(out);
     const Model own = of_memory(&m);
-    wait_for_heaviest(&m,
-                      heavy_by((double)c->warp_insts, blocks, c->heaviest_insts, c->heavy_insts,
-                               c->heavy_blocks),
-                      last, last, out);
+    wait_for_heaviest(
+        &m,
+        heavy_by((double)c->warp_insts, blocks, c->heaviest_insts, c->heavy_insts, c->heavy_blocks),
+        last, last, out);
     wait_for_heaviest(&own,
                       heavy_by((double)c->memory_cycles, blocks, c->heaviest_memory,
                                c->heavy_memory, c->heavy_memory_blocks),

@@ -2,7 +2,7 @@
 #include "tests/unit/eval/sim/sim_support.h"
 
 #include "base/memory.h"
-#include "eval/sim/memory/rounds.h"
+#include "eval/sim/memory/path.h"
 
 /* Kernels of tests/fixtures/sim/counts.ptx. */
 #define PART(part) sim_text("sim/counts.ptx", "with_p0", part)
@@ -373,41 +373,30 @@ static void test_schedulers(void **state)
 static void test_long_warps(void **state)
 {
     (void)state;
-    Warp warp = {0};
     Exec *x = memory_alloc(sizeof *x);
-    x->warps = &warp;
-    x->cta.n_warps = 1;
-    for (int i = 0; i < 3; i++) {
-        warp.pipes[PIPE_FP32] += 1u << 31;
-        rounds_meet(x, 1);
-    }
-    rounds_end_block(x);
-    assert_int_equal(x->counts.busiest[PIPE_FP32], SCHEDULERS * (3ull << 31));
+    x->rates.pipe[PIPE_FP32] = 1;
+    for (int i = 0; i < 3; i++) x->cta.pipes[0][PIPE_FP32] += 1u << 31;
+    assert_true(busy_pipe_cycles(x) == 3.0 * (1u << 31));
     free(x);
 }
 
-/* Two warps that meet take turns, each on its scheduler; a third one works beside them. */
-static void test_rounds(void **state)
+/* Two warps take turns, each on its scheduler; a third one works beside them. */
+static void test_turns_of_schedulers(void **state)
 {
     (void)state;
-    enum { TURN = 100, BESIDE = 150, MORE = 30 };
+    enum { TURN = 100, TURNS = 4, BESIDE = 150 };
     Warp warps[3] = {{0}};
     Exec *x = memory_alloc(sizeof *x);
-    x->warps = warps;
-    x->cta.n_warps = 3;
-    for (int i = 0; i < 4; i++) {
-        warps[i % 2].pipes[PIPE_FP32] += TURN;
-        rounds_meet(x, 3);
+    x->rates.pipe[PIPE_FP32] = 2;
+    for (int i = 0; i < 3; i++) warps[i].x = x, warps[i].index = i;
+    for (int i = 0; i < TURNS; i++) {
+        x->cta.pipes[i % 2][PIPE_FP32] += TURN;
+        const WarpPath end = path_of(&warps[i % 2]);
+        path_await(&warps[(i + 1) % 2], &end);
     }
-    warps[2].pipes[PIPE_FP32] = BESIDE;
-    rounds_end_block(x);
-    assert_int_equal(x->counts.busiest[PIPE_FP32], SCHEDULERS * 4 * TURN);
-    rounds_start_block(x);
-    x->counts = (SimCounts){0};
-    rounds_meet(x, 4); /* what it does from here on cannot fill what is idle before */
-    warps[2].pipes[PIPE_FP32] += MORE;
-    rounds_end_block(x);
-    assert_int_equal(x->counts.busiest[PIPE_FP32], SCHEDULERS * (BESIDE + MORE));
+    x->cta.pipes[2][PIPE_FP32] = BESIDE;
+    assert_int_equal(path_of(&warps[0]).part[PATH_BUSY], 2 * TURNS * TURN);
+    assert_int_equal(path_of(&warps[2]).part[PATH_BUSY], 2 * BESIDE);
     free(x);
 }
 
@@ -574,7 +563,7 @@ int main(void)
         cmocka_unit_test(test_fused),
         cmocka_unit_test(test_schedulers),
         cmocka_unit_test(test_long_warps),
-        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_turns_of_schedulers),
         cmocka_unit_test(test_part_sectors),
         cmocka_unit_test(test_long_block),
         cmocka_unit_test(test_repeats),
