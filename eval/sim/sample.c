@@ -360,7 +360,7 @@ static double alone(const SimCounts *c)
 {
     double warp = fmax((double)c->chain_cycles_max, 2 * (double)c->warp_insts_max) +
                   500 * (double)c->global_waits_max;
-    return hypot(warp, fmax((double)c->warp_insts / 4, (double)c->heaviest_memory));
+    return hypot(warp, fmax((double)c->busy_path_max, (double)c->heaviest_memory));
 }
 
 /* Blocks of one kind: those of the grid, and those that have run. */

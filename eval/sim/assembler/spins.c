@@ -2,8 +2,9 @@
  *
  * Such an atomic is in a loop of which its result decides the end, at one address. A loop that draws numbers
  * from a queue has these, too, but works on what it has drawn: the address of another access follows from the
- * result, or what it stores, or a barrier of the block passes it on. So does a sum that is made of
- * comparisons: what it stores follows from what it has found. */
+ * result, also where it goes through shared memory, or what it stores. So does a sum that is made of
+ * comparisons: what it stores follows from what it has found. The same atomic before the loop waits, too: it
+ * is the loop's first look. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ typedef struct {
     const PtxFunction *p;
     int first, last;
     uint8_t *follows[REG_CLASSES]; /* by register */
+    int shared;                    /* so does what is in shared memory */
     int grows;                     /* one more has been found */
     int64_t steps;                 /* that are left for all atomics of the function */
 } Loop;
@@ -46,8 +48,14 @@ static int uses(const Loop *l, const PtxInst *in)
     return in->guard >= 0 && l->follows[REG_PRED][in->guard];
 }
 
+static int is_shared(const PtxInst *in, const char *op)
+{
+    return !strcmp(in->op, op) && (ptx_has_mod(in, "shared") || ptx_has_mod(in, "shared::cta"));
+}
+
 static void find_followers(Loop *l, int atomic)
 {
+    l->shared = 0;
     for (int k = 0; k < REG_CLASSES; k++) memset(l->follows[k], 0, (size_t)l->p->n_regs[k] + 1);
     follow(l, &l->p->insts[atomic].operands[0]);
     for (l->grows = 1; l->grows && l->steps > 0;) {
@@ -55,21 +63,25 @@ static void find_followers(Loop *l, int atomic)
         l->steps -= l->last - l->first;
         for (int i = l->first; i <= l->last; i++) {
             const PtxInst *in = &l->p->insts[i];
-            if (!in->bad && ptx_has_dest(in) && uses(l, in)) follow(l, &in->operands[0]);
+            if (in->bad) continue;
+            if (ptx_has_dest(in) && (uses(l, in) || (l->shared && is_shared(in, "ld"))))
+                follow(l, &in->operands[0]);
+            if (!l->shared && is_shared(in, "st") && uses(l, in)) l->shared = l->grows = 1;
         }
     }
 }
 
-/* Of an access: does its address follow from the result, or what it stores? */
+/* Of an access: does its address follow from the result, or what it stores elsewhere than in shared memory? */
 static int works(const Loop *l, const PtxInst *in)
 {
+    if (is_shared(in, "st")) return reads(l, &in->operands[0]);
     static const char *const accesses[] = {"ld", "st", "atom", "red", "cp", "ldu"};
     for (size_t i = 0; i < sizeof accesses / sizeof *accesses; i++) {
         if (strcmp(in->op, accesses[i])) continue;
         for (int k = ptx_has_dest(in); k < in->n_operands; k++)
             if (reads(l, &in->operands[k])) return 1;
     }
-    return !strcmp(in->op, "call") || (!strncmp(in->op, "bar", 3) && !ptx_has_mod(in, "warp"));
+    return !strcmp(in->op, "call");
 }
 
 /* Does an instruction of the loop set a register of the operand, which is an address? */
@@ -118,10 +130,29 @@ static int returns(const PtxInst *in)
            in->operands[0].kind != OPND_SINK;
 }
 
+static int same_address(const PtxOperand *a, const PtxOperand *b)
+{
+    if (a->kind == OPND_ADDR && b->kind == OPND_ADDR)
+        return a->value == b->value && same_address(&a->items[0], &b->items[0]);
+    return a->kind == b->kind && a->cls == b->cls && a->reg == b->reg && a->var == b->var &&
+           a->value == b->value;
+}
+
+/* Does an atomic that waits have the address of this one? */
+static int is_first_look(const PtxFunction *p, const uint8_t *merged, int at)
+{
+    const PtxInst *in = &p->insts[at];
+    for (int i = at + 1; i < p->n_insts; i++)
+        if (merged[i] & ATOMIC_WAITS && in->n_operands == p->insts[i].n_operands &&
+            same_address(&in->operands[1], &p->insts[i].operands[1]))
+            return 1;
+    return 0;
+}
+
 void spins_find(const PtxFunction *p, uint8_t *merged)
 {
     Loop l = {.p = p, .steps = STEPS};
-    int n = 0;
+    int n = 0, n_waits = 0;
     for (int i = 0; i < p->n_insts; i++) n += returns(&p->insts[i]);
     if (!n) return;
     int *last_to = memory_array((size_t)p->n_insts + 1, sizeof *last_to);
@@ -133,7 +164,12 @@ void spins_find(const PtxFunction *p, uint8_t *merged)
     for (int k = 0; k < REG_CLASSES; k++) l.follows[k] = memory_alloc((size_t)p->n_regs[k] + 1);
     for (int i = 0; i < p->n_insts; i++)
         if (returns(&p->insts[i]) && loop_around(&l, last_to, i) && may_wait(&l, i) && l.steps > 0)
-            merged[i] |= ATOMIC_WAITS;
+            merged[i] |= ATOMIC_WAITS, n_waits++;
+    for (int i = p->n_insts - 1; i >= 0 && n_waits; i--)
+        if (returns(&p->insts[i]) && p->insts[i].n_operands > 1 && l.steps > 0) {
+            l.steps -= p->n_insts - i;
+            if (is_first_look(p, merged, i)) merged[i] |= ATOMIC_WAITS;
+        }
     for (int k = 0; k < REG_CLASSES; k++) free(l.follows[k]);
     free(last_to);
 }

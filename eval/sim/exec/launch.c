@@ -267,22 +267,21 @@ static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t comp
     return each < completed ? each : completed;
 }
 
-/* Adds what the warps took of each pipe, and what the scheduler with the most did. busy: for how many cycles
- * schedulers that wait for one another have been busy. */
-static void count_schedulers(Exec *x, uint64_t busy)
+/* Adds what the warps took of each pipe, and what schedulers did one after another: those of the block that
+ * wait for one another, as far as no other blocks are among them. */
+static void count_schedulers(Exec *x, const WarpPath *path)
 {
     SimCounts *n = &x->counts;
+    const int alone = !x->cooperative && !x->cluster;
     for (int p = 0; p < PIPE_COUNT; p++) {
-        uint64_t most = 0;
+        uint64_t most = alone ? path->part[PATH_PIPES + p] : 0;
         for (int i = 0; i < SCHEDULERS; i++) {
             n->scheduled[p] += x->cta.pipes[i][p];
             raise_to(&most, x->cta.pipes[i][p]);
         }
         n->busiest[p] += SCHEDULERS * most;
     }
-    if (x->cooperative) return;
-    n->busy_alone += (uint64_t)busy_pipe_cycles(x);
-    n->busy_in_turn += busy;
+    raise_to(&n->busy_path_max, busy_path_cycles(x, path));
 }
 
 /* Adds the path of the block, which is as long as the longest of its warps' in each part. */
@@ -300,7 +299,6 @@ static void count_path(SimCounts *n, const WarpPath *path, uint64_t far, uint64_
     raise_to(&n->local_waits_max, path->part[PATH_LOCAL]);
     raise_to(&n->chain_cycles_max, path->part[PATH_CHAIN]);
     raise_to(&n->warp_insts_max, path->part[PATH_INSTS]);
-    raise_to(&n->busy_path_max, path->part[PATH_BUSY]);
 }
 
 /* What a block has of an SM: its warp-instructions, and cycles of the memory. */
@@ -327,7 +325,7 @@ static BlockLoad finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
         sum += w->insts;
         raise_to(&insts, w->insts);
     }
-    count_schedulers(x, longest.part[PATH_BUSY]);
+    count_schedulers(x, &longest);
     count_path(n, &longest, far, (uint64_t)x->cta.n_warps);
     uint64_t barriers = barriers_of_warp(x, arrivals, completed, insts);
     n->block_barriers += barriers;

@@ -147,11 +147,8 @@ typedef struct {
     uint64_t block_global_waits, block_local_waits, block_chain_cycles, block_insts;
     uint64_t block_barriers, block_barriers_max;
     /* Warp i runs on scheduler i % 4. Sums over the blocks of what all warps take of each pipe, in units of
-     * the pipe, and four times that of the scheduler with the most of it. */
+     * the pipe, and four times that of the scheduler with the most of it, or of those that wait for one another. */
     uint64_t scheduled[PIPE_COUNT], busiest[PIPE_COUNT];
-    /* Sums over the blocks of the cycles for which the busiest scheduler was busy, and for which those were
-     * that waited for one another, as when they take turns. */
-    uint64_t busy_alone, busy_in_turn;
     /* Warps run one after another here and together on a GPU, where a warp waits as long for a
      * sector that another warp of the block is loading. So these are the waits of the leader, the
      * warp of the block that waited the most for DRAM, and for DRAM or L2, times the warps of the

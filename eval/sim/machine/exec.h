@@ -26,7 +26,6 @@ typedef struct {
 } Barrier;
 
 /* What the time model knows of the SM that the simulator needs meanwhile. */
-enum { BUSY_MEMORY = 3 }; /* parts of the SM's memory */
 typedef struct {
     double pipe[PIPE_COUNT]; /* cycles that a scheduler takes for a unit */
     /* Cycles that each part of the SM's memory takes for the counts; NULL: it is not known. */

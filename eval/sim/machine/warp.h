@@ -31,9 +31,21 @@ typedef struct Join {
     uint64_t opened;            /* the warp's instructions then */
 } Join;
 
-/* What a path consists of (memory/path.h). Of the global waits, some are for DRAM and some for L2. BUSY: cycles
- * for which the warp's scheduler has been busy, and others that it has waited for, one after another. */
-enum { PATH_INSTS, PATH_CHAIN, PATH_GLOBAL, PATH_DRAM, PATH_L2, PATH_LOCAL, PATH_BUSY, PATH_PARTS };
+/* What a path consists of (memory/path.h). Of the global waits, some are for DRAM and some for L2. PIPES: what
+ * the warps of its scheduler have taken of each pipe, and those of others that it has waited for. MEMORY: of a
+ * cooperative launch, cycles of the parts of the SMs' memory. */
+enum { BUSY_MEMORY = 3 }; /* these parts */
+enum {
+    PATH_INSTS,
+    PATH_CHAIN,
+    PATH_GLOBAL,
+    PATH_DRAM,
+    PATH_L2,
+    PATH_LOCAL,
+    PATH_PIPES,
+    PATH_MEMORY = PATH_PIPES + PIPE_COUNT,
+    PATH_PARTS = PATH_MEMORY + BUSY_MEMORY
+};
 typedef struct {
     uint64_t part[PATH_PARTS];
 } WarpPath;

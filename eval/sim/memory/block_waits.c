@@ -11,7 +11,9 @@
 #include "eval/sim/memory/busy.h"
 
 enum {
-    WAIT = 400 /* cycles of a wait for memory */,
+    WAIT = 400, /* cycles of a wait for L2 */
+    DRAM_WAIT = 670,
+    L1_WAIT = 40, /* the same, for other places */
     PLACES = 1 << 12,
     MOST = 1 << 20,
     MOST_TOLD = 16
@@ -122,7 +124,9 @@ static Place *place_of(struct BlockWaits *t, uint64_t word)
 /* The cycles that the warp has taken so far, without delay: as a launch of its block alone would. */
 static int64_t time_of(const Warp *w)
 {
-    return (int64_t)hypot((double)(w->chain + WAIT * w->global_waits), busy_cycles(w->x));
+    const uint64_t near = w->global_waits - w->dram_waits - w->l2_waits,
+                   waits = WAIT * w->l2_waits + DRAM_WAIT * w->dram_waits + L1_WAIT * near;
+    return (int64_t)hypot((double)(w->chain + waits), busy_cycles(w->x));
 }
 
 /* When the word was written by another block of this launch, in cycles of the running warp; -1: it was not. A

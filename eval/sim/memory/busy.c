@@ -28,44 +28,46 @@ void busy_leave(const Exec *x, Cta *c)
     for (int k = 0; k < BUSY_MEMORY; k++) c->memory[k] += now[k] - c->memory_at[k];
 }
 
-double busy_memory_cycles(const Exec *x)
-{
-    double now[BUSY_MEMORY], most = 0;
-    count_memory(x, now);
-    for (int k = 0; k < BUSY_MEMORY; k++) {
-        const double cycles = x->cta.memory[k] + now[k] - x->cta.memory_at[k];
-        if (cycles > most) most = cycles;
-    }
-    return most;
-}
-
 static double larger(double a, double b)
 {
     return a > b ? a : b;
 }
 
-static double cycles_of(const Exec *x, int scheduler)
+static void memory_of_block(const Exec *x, double cycles[BUSY_MEMORY])
 {
-    double most = 0;
-    for (int p = 0; p < PIPE_COUNT; p++)
-        most = larger(most, (double)x->cta.pipes[scheduler][p] * x->rates.pipe[p]);
+    count_memory(x, cycles);
+    for (int k = 0; k < BUSY_MEMORY; k++) cycles[k] += x->cta.memory[k] - x->cta.memory_at[k];
+}
+
+double busy_memory_cycles(const Exec *x)
+{
+    double cycles[BUSY_MEMORY], most = 0;
+    memory_of_block(x, cycles);
+    for (int k = 0; k < BUSY_MEMORY; k++) most = larger(most, cycles[k]);
     return most;
 }
 
-double busy_pipe_cycles(const Exec *x)
+void busy_add_memory(const Exec *x, uint64_t sums[BUSY_MEMORY])
 {
-    double most = 0;
-    for (int i = 0; i < SCHEDULERS; i++) most = larger(most, cycles_of(x, i));
-    return most;
-}
-
-uint64_t busy_cycles_of_warp(const Warp *w)
-{
-    const double own = cycles_of(w->x, w->index % SCHEDULERS);
-    return (uint64_t)(w->x->cooperative ? larger(own, busy_memory_cycles(w->x)) : own);
+    double cycles[BUSY_MEMORY];
+    memory_of_block(x, cycles);
+    for (int k = 0; k < BUSY_MEMORY; k++) sums[k] += (uint64_t)cycles[k];
 }
 
 double busy_cycles(const Exec *x)
 {
-    return larger(busy_pipe_cycles(x), busy_memory_cycles(x));
+    double most = busy_memory_cycles(x);
+    for (int i = 0; i < SCHEDULERS; i++)
+        for (int p = 0; p < PIPE_COUNT; p++)
+            most = larger(most, (double)x->cta.pipes[i][p] * x->rates.pipe[p]);
+    return most;
+}
+
+uint64_t busy_path_cycles(const Exec *x, const WarpPath *path)
+{
+    double most = 0;
+    for (int p = 0; p < PIPE_COUNT; p++)
+        most = larger(most, (double)path->part[PATH_PIPES + p] * x->rates.pipe[p]);
+    for (int k = 0; k < BUSY_MEMORY; k++) most = larger(most, (double)path->part[PATH_MEMORY + k]);
+    return (uint64_t)most;
 }

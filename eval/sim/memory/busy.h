@@ -13,11 +13,11 @@ void busy_leave(const Exec *x, Cta *c);
 void busy_return(Exec *x);
 
 double busy_cycles(const Exec *x);
-/* The same of the warp's scheduler alone; of a cooperative launch, or those of the SM's memory. */
-uint64_t busy_cycles_of_warp(const Warp *w);
-/* The same of the busiest scheduler. */
-double busy_pipe_cycles(const Exec *x);
 /* Of these, those of the SM's memory: of its port to L2, of L1 and shared memory, or of atomics there. */
 double busy_memory_cycles(const Exec *x);
+/* Adds the cycles of each of these parts. */
+void busy_add_memory(const Exec *x, uint64_t cycles[BUSY_MEMORY]);
+/* The most cycles of a path, by a pipe or a part of the memory. */
+uint64_t busy_path_cycles(const Exec *x, const WarpPath *path);
 
 #endif

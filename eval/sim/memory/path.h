@@ -10,11 +10,17 @@
 
 static inline WarpPath path_of(const Warp *w)
 {
-    return (WarpPath){
-        {w->ahead.part[PATH_INSTS] + w->insts, w->ahead.part[PATH_CHAIN] + w->chain,
-         w->ahead.part[PATH_GLOBAL] + w->global_waits, w->ahead.part[PATH_DRAM] + w->dram_waits,
-         w->ahead.part[PATH_L2] + w->l2_waits, w->ahead.part[PATH_LOCAL] + w->local_waits,
-         w->ahead.part[PATH_BUSY] + busy_cycles_of_warp(w)}};
+    WarpPath path = w->ahead;
+    const uint64_t *pipes = w->x->cta.pipes[w->index % SCHEDULERS];
+    path.part[PATH_INSTS] += w->insts;
+    path.part[PATH_CHAIN] += w->chain;
+    path.part[PATH_GLOBAL] += w->global_waits;
+    path.part[PATH_DRAM] += w->dram_waits;
+    path.part[PATH_L2] += w->l2_waits;
+    path.part[PATH_LOCAL] += w->local_waits;
+    for (int p = 0; p < PIPE_COUNT; p++) path.part[PATH_PIPES + p] += pipes[p];
+    if (w->x->cooperative) busy_add_memory(w->x, &path.part[PATH_MEMORY]);
+    return path;
 }
 
 static inline void path_raise(WarpPath *to, const WarpPath *by)

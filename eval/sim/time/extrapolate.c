@@ -40,8 +40,8 @@ static uint64_t whole(double v)
     return v < 1e18 ? (uint64_t)(v + 0.5) : (uint64_t)1e18;
 }
 
-/* The blocks with at least 15/16 of the load of the heaviest, which a field has: how many of the grid, and the
- * least load of them. */
+/* The blocks with at least 15/16 of the load of the heaviest, which a field has: how many of the grid, and
+ * the least load of them. */
 static uint64_t find_heavy(const SimCounts *done, const double *weights, int n, size_t load,
                            uint64_t *least)
 {

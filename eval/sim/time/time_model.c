@@ -41,11 +41,9 @@ static void unevenness(const SimCounts *c, double resident, double of[PIPE_COUNT
 {
     const uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2];
     int even = (threads + WARP - 1) / WARP % SCHEDULERS && resident >= SCHEDULERS;
-    const double turns =
-        c->busy_alone ? larger(1, (double)c->busy_in_turn / (double)c->busy_alone) : 1;
     for (int i = 0; i < PIPE_COUNT; i++) {
         double uneven =
-            even || !c->scheduled[i] ? 1 : turns * (double)c->busiest[i] / (double)c->scheduled[i];
+            even || !c->scheduled[i] ? 1 : (double)c->busiest[i] / (double)c->scheduled[i];
         of[i] = resident > 1 ? sqrt(uneven) : uneven;
     }
 }

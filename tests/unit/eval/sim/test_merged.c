@@ -128,8 +128,20 @@ static const Case loops[] = {
      "%rd3, %r3, 4; add.u64 %rd3, %rd3, %rd0; ld.global.u32 %r4, [%rd3]; bra L1; L2:",
      0},
     {"and passes on what it draws",
-     "L1: atom.global.add.u32 %r3, [%rd0], 1; bar.sync 0; setp.lt.u32 %p1, %r3, %n; @%p1 bra L1;",
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; st.shared.u32 [words], %r3; bar.sync 0; "
+     "ld.shared.u32 "
+     "%r4, [words]; setp.lt.u32 %p1, %r4, %n; mul.wide.u32 %rd3, %r4, 4; add.u64 %rd3, %rd3, %rd0; "
+     "st.global.u32 [%rd3], %r0; @%p1 bra L1;",
      0},
+    {"and says whether all go on",
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; st.shared.u32 [words], %r3; bar.sync 0; "
+     "ld.shared.u32 "
+     "%r4, [words]; setp.lt.u32 %p1, %r4, %n; @%p1 bra L1;",
+     1},
+    {"whose first look is before it",
+     "atom.global.add.u32 %r3, [%rd0], 1; setp.ge.u32 %p1, %r3, 9; @%p1 bra L2; L1: "
+     "atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L1; L2:",
+     1},
     {"and swaps what it has found",
      "mov.u32 %r4, 0; L1: add.u32 %r5, %r4, 1; mov.u32 %r6, %r4; atom.global.cas.b32 %r4, [%rd0], "
      "%r4, %r5; setp.ne.u32 %p1, %r4, %r6; @%p1 bra L1;",

@@ -376,7 +376,7 @@ static void test_long_warps(void **state)
     Exec *x = memory_alloc(sizeof *x);
     x->rates.pipe[PIPE_FP32] = 1;
     for (int i = 0; i < 3; i++) x->cta.pipes[0][PIPE_FP32] += 1u << 31;
-    assert_true(busy_pipe_cycles(x) == 3.0 * (1u << 31));
+    assert_true(busy_cycles(x) == 3.0 * (1u << 31));
     free(x);
 }
 
@@ -395,8 +395,9 @@ static void test_turns_of_schedulers(void **state)
         path_await(&warps[(i + 1) % 2], &end);
     }
     x->cta.pipes[2][PIPE_FP32] = BESIDE;
-    assert_int_equal(path_of(&warps[0]).part[PATH_BUSY], 2 * TURNS * TURN);
-    assert_int_equal(path_of(&warps[2]).part[PATH_BUSY], 2 * BESIDE);
+    const WarpPath first = path_of(&warps[0]), third = path_of(&warps[2]);
+    assert_int_equal(busy_path_cycles(x, &first), 2 * TURNS * TURN);
+    assert_int_equal(busy_path_cycles(x, &third), 2 * BESIDE);
     free(x);
 }
 
