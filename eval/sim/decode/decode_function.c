@@ -30,13 +30,19 @@ static int ends_block(const PtxInst *in)
            !strcmp(in->op, "exit") || !strcmp(in->op, "call");
 }
 
+/* What follows a barrier is charged behind it, when the others have come. */
+static int is_barrier(const PtxInst *in)
+{
+    return !strncmp(in->op, "bar", 3) && !ptx_has_mod(in, "warp");
+}
+
 /* Marks the instructions at which a block starts. */
 static void mark_leaders(const PtxFunction *p, unsigned char *leader)
 {
     leader[0] = leader[p->n_insts] = 1;
     for (int i = 0; i < p->n_labels; i++) leader[p->labels[i].inst] = 1;
     for (int i = 0; i < p->n_insts; i++)
-        if (ends_block(&p->insts[i])) leader[i + 1] = 1;
+        if (ends_block(&p->insts[i]) || is_barrier(&p->insts[i])) leader[i + 1] = 1;
 }
 
 /* The instruction's text on one line. */
