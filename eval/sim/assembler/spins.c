@@ -71,7 +71,7 @@ static void find_followers(Loop *l, int atomic)
     }
 }
 
-/* Of an access: does its address follow from the result, or what it stores elsewhere than in shared memory? */
+/* Of an access: does its address follow from the result, or what it stores but in shared memory? */
 static int works(const Loop *l, const PtxInst *in)
 {
     if (is_shared(in, "st")) return reads(l, &in->operands[0]);

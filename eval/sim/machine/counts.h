@@ -147,7 +147,8 @@ typedef struct {
     uint64_t block_global_waits, block_local_waits, block_chain_cycles, block_insts;
     uint64_t block_barriers, block_barriers_max;
     /* Warp i runs on scheduler i % 4. Sums over the blocks of what all warps take of each pipe, in units of
-     * the pipe, and four times that of the scheduler with the most of it, or of those that wait for one another. */
+     * the pipe, and four times that of the scheduler with the most of it, or of those that wait for one
+     * another. */
     uint64_t scheduled[PIPE_COUNT], busiest[PIPE_COUNT];
     /* Warps run one after another here and together on a GPU, where a warp waits as long for a
      * sector that another warp of the block is loading. So these are the waits of the leader, the

@@ -31,9 +31,9 @@ typedef struct Join {
     uint64_t opened;            /* the warp's instructions then */
 } Join;
 
-/* What a path consists of (memory/path.h). Of the global waits, some are for DRAM and some for L2. PIPES: what
- * the warps of its scheduler have taken of each pipe, and those of others that it has waited for. MEMORY: of a
- * cooperative launch, cycles of the parts of the SMs' memory. */
+/* What a path consists of (memory/path.h). Of the global waits, some are for DRAM and some for L2.
+ * PIPES: what the warps of its scheduler have taken of each pipe, and those of others that it has waited for.
+ * MEMORY: of a cooperative launch, cycles of the parts of the SMs' memory. */
 enum { BUSY_MEMORY = 3 }; /* these parts */
 enum {
     PATH_INSTS,

@@ -310,7 +310,10 @@ static void compare(Warp *w, const Access *a, uint32_t lane)
     struct BlockWaits *t = waits_of(w->x);
     uint64_t with = source(w, a->mo, 1, (int)lane), value = 0;
     memcpy(&value, a->host + a->p->delta[lane], a->mo->element);
-    int looks = source(w, a->mo, 2, (int)lane) == with, takes = value == with && !looks;
+    /* In a sample, what is in a word that no block has written may come from a block that did not run. */
+    const int unknown = w->x->sampled && !slot_of(t, word)->tag;
+    int looks = source(w, a->mo, 2, (int)lane) == with,
+        takes = (value == with || unknown) && !looks;
     if (looks && a->mo->data[0] != ROW_NONE) look(w, a, lane);
     Place *p = takes ? place_of(t, word) : NULL;
     if (!p) return;

@@ -25,6 +25,7 @@ static void change(Exec *x, int rank)
     block_save(x, &k->blocks[k->current].state);
     block_restore(x, &k->blocks[rank].state);
     k->current = rank;
+    k->told.current = (uint64_t)rank;
 }
 
 void cluster_select(Exec *x, int rank)
@@ -71,6 +72,7 @@ void cluster_release(Exec *x)
         block_release(x);
     }
     cluster_unload(x);
+    told_release(&k->told);
     free(k);
     x->clusters = NULL;
 }
@@ -99,6 +101,7 @@ void cluster_start(Exec *x)
     k->base = top + 2;
     k->live = k->arrived = 0;
     k->arriving = k->passed = (WarpPath){0};
+    told_begin(&k->told, (uint64_t)k->n);
     order_start_cluster(x);
     x->keeps_pending = 1;
     for (int r = 0; r < k->n; r++) {

@@ -15,6 +15,7 @@
 
 #include "eval/sim/memory/block_state.h"
 #include "eval/sim/memory/shadow.h"
+#include "eval/sim/memory/told.h"
 
 enum {
     CLUSTER_MAX = 8, /* blocks; more are not portable */
@@ -50,14 +51,15 @@ typedef struct {
 } ClusterBlock;
 
 typedef struct Cluster {
-    int n, current, actor;           /* ranks */
-    uint32_t of[3];                  /* blocks in each dimension */
-    uint32_t live;                   /* threads */
-    uint32_t arrived;                /* threads at the barrier of the cluster */
-    uint32_t base;                   /* all clocks when the cluster began */
-    uint32_t joined[CLUSTER_MAX];    /* what all have seen who met at the last barrier */
-    uint32_t met[CLUSTER_MAX];       /* their clocks at the last barrier */
-    WarpPath arriving, passed;       /* of the warps that arrive, and of those that met last */
+    int n, current, actor;        /* ranks */
+    uint32_t of[3];               /* blocks in each dimension */
+    uint32_t live;                /* threads */
+    uint32_t arrived;             /* threads at the barrier of the cluster */
+    uint32_t base;                /* all clocks when the cluster began */
+    uint32_t joined[CLUSTER_MAX]; /* what all have seen who met at the last barrier */
+    uint32_t met[CLUSTER_MAX];    /* their clocks at the last barrier */
+    WarpPath arriving, passed;    /* of the warps that arrive, and of those that met last */
+    ToldWords told;
     uint32_t published[CLUSTER_MAX]; /* what all have seen who executed a fence */
     ClusterBlock blocks[CLUSTER_MAX];
 } Cluster;

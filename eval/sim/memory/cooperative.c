@@ -7,17 +7,14 @@
 
 #include "base/memory.h"
 #include "eval/sim/memory/doubts.h"
-#include "eval/sim/memory/path.h"
 
-enum { QUIET_ROUNDS = 1024, TOLD_WORDS = 1 << 10, MOST_TOLD_WORDS = 1 << 16, MOST_PHASED = 256 };
-/* Of a block: it has told something in the phase under way, or ever; it has looked before it told anything,
- * so that it is not the end of a phase that it waits for. LOOKED: in the phase under way. */
-enum { HAS_TOLD = 1, HAS_TOLD_EVER = 2, TAKES_TURNS = 4, HAS_LOOKED = 8 };
+enum { QUIET_ROUNDS = 1024 };
 
 void cooperative_prepare(Exec *x)
 {
     Cooperative *c = x->cooperative = memory_alloc(sizeof *c);
     c->n = x->n_blocks;
+    told_begin(&c->told, c->n);
     c->blocks = memory_array(c->n, sizeof *c->blocks);
     c->arrivals = memory_array(c->n, sizeof *c->arrivals);
 }
@@ -28,7 +25,7 @@ void cooperative_select(Exec *x, uint64_t block)
     if (block == c->current) return;
     block_save(x, &c->blocks[c->current]);
     block_restore(x, &c->blocks[block]);
-    c->current = block;
+    c->current = c->told.current = block;
     doubts_change_block(x);
 }
 
@@ -41,75 +38,11 @@ void cooperative_release(Exec *x)
         block_release(x);
     }
     cooperative_select(x, 0);
-    for (size_t i = 0; i < c->cap_told; i++) free(c->told[i].of);
-    free(c->told);
+    told_release(&c->told);
     free(c->blocks);
     free(c->arrivals);
     free(c);
     x->cooperative = NULL;
-}
-
-static ToldWord *slot_of(const Cooperative *c, uint64_t word)
-{
-    size_t i = (size_t)((word + 1) * 0x9e3779b97f4a7c15u >> 20) & (c->cap_told - 1);
-    while (c->told[i].word && c->told[i].word != word + 1) i = (i + 1) & (c->cap_told - 1);
-    return &c->told[i];
-}
-
-static void grow(Cooperative *c)
-{
-    const Cooperative old = *c;
-    c->cap_told = old.cap_told ? 2 * old.cap_told : TOLD_WORDS;
-    c->told = memory_array(c->cap_told, sizeof *c->told);
-    for (size_t i = 0; i < old.cap_told; i++)
-        if (old.told[i].word) *slot_of(c, old.told[i].word - 1) = old.told[i];
-    free(old.told);
-}
-
-/* The word's entry, which is added; NULL: there are too many. */
-static ToldWord *told_at(Cooperative *c, uint64_t word)
-{
-    if (2 * c->n_told >= c->cap_told && c->cap_told < MOST_TOLD_WORDS) grow(c);
-    ToldWord *t = slot_of(c, word);
-    if (t->word) return t;
-    if (2 * c->n_told >= c->cap_told) return NULL;
-    c->n_told++;
-    t->word = word + 1;
-    if (c->n_phased < MOST_PHASED) c->n_phased++, t->of = memory_array(c->n, 1);
-    return t;
-}
-
-void cooperative_tell(Exec *x, uint64_t word, const WarpPath *path, int looked)
-{
-    Cooperative *c = x->cooperative;
-    ToldWord *t = told_at(c, word);
-    if (!t) return;
-    path_raise(&t->arriving, path);
-    if (!t->of) return;
-    uint8_t *of = &t->of[c->current];
-    if (looked && !(*of & HAS_TOLD_EVER)) *of |= TAKES_TURNS;
-    t->count += !(*of & HAS_TOLD);
-    *of |= HAS_TOLD | HAS_TOLD_EVER;
-    if (t->count < c->n) return;
-    t->phases++;
-    t->ended = t->arriving;
-    t->arriving = (WarpPath){0};
-    t->count = 0;
-    for (uint64_t b = 0; b < c->n; b++) t->of[b] &= (uint8_t) ~(HAS_TOLD | HAS_LOOKED);
-}
-
-/* What waits for the end of a phase does not wait for others that have gone on and told something since. It
- * waits for more where it looks again after that end. */
-void cooperative_hear(Warp *w, uint64_t word, int looked)
-{
-    const Cooperative *c = w->x->cooperative;
-    ToldWord *t = c->cap_told ? slot_of(c, word) : NULL;
-    if (!t || !t->word) return;
-    if (t->phases) path_await(w, &t->ended);
-    if (!t->phases || !t->of || t->of[c->current] & TAKES_TURNS ||
-        (looked && t->of[c->current] & HAS_LOOKED))
-        path_await(w, &t->arriving);
-    if (t->of) t->of[c->current] |= HAS_LOOKED;
 }
 
 void cooperative_read_early(Exec *x, uint64_t lo, uint64_t hi)

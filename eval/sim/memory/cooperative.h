@@ -4,16 +4,7 @@
 #define EVAL_SIM_MEMORY_COOPERATIVE_H
 
 #include "eval/sim/memory/block_state.h"
-
-/* What blocks have told one another by a word. Where all of them meet there, as at a barrier, a phase ends
- * when each block has told something. */
-typedef struct {
-    uint64_t word;  /* 1 + its index; 0: free */
-    uint8_t *of;    /* by block: COOPERATIVE_*; NULL: too many words have one */
-    uint64_t count; /* blocks that have told in the phase under way */
-    uint64_t phases;
-    WarpPath arriving, ended; /* of the phase under way, and of the last one */
-} ToldWord;
+#include "eval/sim/memory/told.h"
 
 typedef struct Cooperative {
     BlockState *blocks;
@@ -24,9 +15,7 @@ typedef struct Cooperative {
     /* The bytes of the arena that a block read first before anything was written there. */
     uint64_t lo, hi;
     Fault early;
-    ToldWord *told; /* a hash table; NULL: nobody has told anything */
-    size_t n_told, cap_told;
-    int n_phased; /* words with an array of the blocks */
+    ToldWords told;
 } Cooperative;
 
 /* Makes x->cooperative for the blocks of the launch, none of which has memory yet. */
@@ -39,10 +28,6 @@ void cooperative_release(Exec *x);
 void cooperative_read_early(Exec *x, uint64_t lo, uint64_t hi);
 /* After a fault: lets the other blocks go on where one has read early. */
 void cooperative_go_on(Exec *x);
-/* A warp of the current block tells others something by a word, or hears it. looked: the block has looked at
- * that word last. */
-void cooperative_tell(Exec *x, uint64_t word, const WarpPath *path, int looked);
-void cooperative_hear(Warp *w, uint64_t word, int looked);
 /* All blocks have ended, or a fault came. */
 void cooperative_end(Exec *x);
 /* All blocks have had a turn. busy: one of them did more than wait. Reports a launch that waits for ever. */

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "eval/sim/machine/values.h"
+#include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/cooperative.h"
 
 enum {
@@ -29,7 +30,7 @@ struct BlockPaths {
         WarpPath path;
     } compared[WORDS]; /* the words that warps have changed by comparing and swapping */
     int tells;
-    uint64_t looked; /* 1 + the word that the block looked at last, of a cooperative launch */
+    uint64_t looked; /* 1 + the word of other blocks that the block looked at last */
 };
 
 static int slot_of(uint32_t at)
@@ -85,9 +86,12 @@ static uint64_t word_of(const Access *a, uint32_t lane)
     return access_address(a, (int)lane) / WORD_BYTES;
 }
 
-static int is_among_blocks(const Warp *w, const Access *a)
+/* What the blocks tell one another that run together; NULL: the access is no part of it. */
+static ToldWords *told_among(const Warp *w, const Access *a)
 {
-    return w->x->cooperative && w->x->counted && a->base >= ARENA_BASE;
+    const Exec *x = w->x;
+    if (!x->counted || a->base < ARENA_BASE) return NULL;
+    return x->cooperative ? &x->cooperative->told : x->cluster ? &x->cluster->told : NULL;
 }
 
 static int is_comparison(const Access *a)
@@ -97,21 +101,23 @@ static int is_comparison(const Access *a)
 
 static void tell_blocks(Warp *w, const Access *a, const WarpPath *path)
 {
-    EACH_LANE(a->mask, i)
+    ToldWords *told = told_among(w, a);
+    EACH_LANE(told ? a->mask : 0, i)
     {
         const uint64_t word = word_of(a, i);
-        cooperative_tell(w->x, word, path, w->x->paths->looked == word + 1);
+        told_tell(told, word, path, w->x->paths->looked == word + 1);
     }
 }
 
 static void hear_blocks(Warp *w, const Access *a)
 {
+    ToldWords *told = told_among(w, a);
+    if (!told) return;
     if (!w->x->paths) w->x->paths = memory_alloc(sizeof *w->x->paths);
     EACH_LANE(a->mask, i)
     {
         const uint64_t word = word_of(a, i);
-        const int again = w->x->paths->looked == word + 1;
-        cooperative_hear(w, word, again);
+        told_hear(told, w, word, w->x->paths->looked == word + 1);
         w->x->paths->looked = word + 1;
     }
 }
@@ -124,7 +130,7 @@ void path_tell(Warp *w, const Access *a)
     const WarpPath path = path_of(w);
     const Lines l = lines_of(a);
     x->paths->tells = 1;
-    if (is_among_blocks(w, a)) tell_blocks(w, a, &path);
+    tell_blocks(w, a, &path);
     for (uint64_t i = 0; i < l.n; i++)
         path_raise(&x->paths->told[l.is_global][(l.first + i) % LINES], &path);
 }
@@ -136,20 +142,20 @@ void path_tell_compared(Warp *w, const Access *a)
     if (!x->paths) x->paths = memory_alloc(sizeof *x->paths);
     const WarpPath path = path_of(w);
     x->paths->tells = 1;
-    if (is_among_blocks(w, a)) tell_blocks(w, a, &path);
+    tell_blocks(w, a, &path);
     path_raise(compared_at(x, a), &path);
 }
 
 void path_hear_compared(Warp *w, const Access *a)
 {
-    if (is_among_blocks(w, a) && is_comparison(a)) hear_blocks(w, a);
+    if (is_comparison(a)) hear_blocks(w, a);
     if (!w->x->paths || !w->x->paths->tells) return;
     path_await(w, compared_at(w->x, a));
 }
 
 void path_hear(Warp *w, const Access *a)
 {
-    if (is_among_blocks(w, a) && !is_comparison(a)) hear_blocks(w, a);
+    if (!is_comparison(a)) hear_blocks(w, a);
     const struct BlockPaths *paths = w->x->paths;
     if (!paths || !paths->tells) return;
     const Lines l = lines_of(a);
