@@ -17,7 +17,7 @@ typedef struct {
 typedef struct ToldWords {
     ToldWord *words; /* a hash table; NULL: nobody has told anything */
     size_t n, cap;
-    int n_phased;            /* words with an array of the blocks */
+    int n_phased;             /* words with an array of the blocks */
     uint64_t blocks, current; /* current: the running one */
 } ToldWords;
 
