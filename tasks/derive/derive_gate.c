@@ -95,7 +95,9 @@ int gate_described_sizes(const Derivation *v, Description *d, const Sizes *wide,
     Told told = {.reason = ""};
     int rc = gate_described(v, d, wide, cautious, &told, err);
     if (rc == 1) {
+        int before = d->rotates;
         algebra_rotates(v, d);
+        if (d->rotates == before) d->rotates = 0; /* its one trial tells less than the gate */
         rc = gate_described(v, d, wide, cautious, &told, err);
     }
     if (rc) return -1;

@@ -183,6 +183,13 @@ static double drift_of(const Execution *e, const GraphStep *s)
     return e->drift[s->node];
 }
 
+/* Numbers from here on down are what masks fill with: the lowest of the type, in which all that is added is
+ * lost, so that a row of them alone has equal weights. */
+static double lowest_of(Dtype d)
+{
+    return d == DTYPE_F16 ? -65500 : -3.38e38;
+}
+
 /* Runs the operator again on arguments with errors. drift: of a running sum; 0: none. */
 static int with_errors(const Execution *e, const GraphStep *s, double drift, Error *err)
 {
@@ -206,10 +213,13 @@ static int with_errors(const Execution *e, const GraphStep *s, double drift, Err
             shift = isfinite(shift) ? shift / (double)n * drift / 2 : 0;
         }
         const double *restrict from = in[i];
+        const double lowest = lowest_of(c->call.tensor[i].dtype);
         double *restrict to = own[i];
 #pragma omp simd
         for (int64_t k = 0; k < n; k++)
-            to[k] = from[k] * (1 + grow * noise(key, k)) + (from[k] != 0 ? shift : 0);
+            to[k] = from[k] <= lowest
+                        ? from[k]
+                        : from[k] * (1 + grow * noise(key, k)) + (from[k] != 0 ? shift : 0);
     }
     int rc = c->call.op->reference(&c->call, changed, s->out, err);
     for (int i = 0; i < c->call.n_tensors; i++) free(own[i]);
