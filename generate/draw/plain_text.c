@@ -347,7 +347,7 @@ static void put_elements(Plainer *x, const Pass *p, int second, const char *inde
 static void put_loop(Plainer *x, const Pass *p, int second)
 {
     Writer *w = &x->w;
-    const unsigned mask = p->level ? p->over : w->columns;
+    const unsigned mask = p->level ? p->over : writer_stored(w);
     const char *name = flat_name(x, mask, "c"), *by = w->vec > 1 ? " * V" : "";
     char end[PLAIN_TEXT];
     plain_count(x, mask, end);
