@@ -252,6 +252,7 @@ static int trace_point(Kernel *k, int node, const Index *at, Error *err)
                    : trace(k, choice.arg[part], &of_part, err);
     Step s = {.node = node, .arg = {-1, -1, -1}, .at = *at, .inside = k->inside};
     const Node x = k->nodes->node[node];
+    int inside = 0, any = 0;
     for (int i = 0; i < 3; i++) {
         Index to;
         if (x.arg[i] < 0) continue;
@@ -262,7 +263,10 @@ static int trace_point(Kernel *k, int node, const Index *at, Error *err)
         s.axes |= a->axes;
         if (a->level > s.level) s.level = a->level;
         if (a->scanned > s.scanned) s.scanned = a->scanned;
+        inside |= a->inside;
+        any = 1;
     }
+    if (any && !inside) s.inside = 0; /* nothing that it needs asks for the condition */
     return add_step(k, &s, err);
 }
 
@@ -872,13 +876,39 @@ static int trace_gather(Kernel *k, int node, const Index *at, Error *err)
     return trace(k, x.arg[0], &to, err);
 }
 
+/* The place of an element by loops alone, where it lies in the tensor wherever they are, also outside of the
+ * part that a condition is about: parts of one tensor that are joined again read the same elements then. */
+static int by_loops_alone(Kernel *k, int node, const Index *at, Index *out, Error *err)
+{
+    Size least, most;
+    *out = *at;
+    if (!k->inside || *at->text || k->nodes->plain) return 0;
+    for (int i = 0; i < k->axes.n; i++) {
+        if (size_is(at->by[i], 0) || k->bound[i] < 0) continue;
+        const Step *s = &k->step[k->bound[i]];
+        if (!s->place || *s->at.text || is_bound(k, &s->at)) return 0;
+        out->by[i] = size_number(0);
+        if (add_scaled(k, out, &s->at, at->by[i], err)) return 0;
+    }
+    return place_range(k, out, &least, &most) && size_less(size_number(-1), least) &&
+           size_less(most, node_count(&k->nodes->node[node]));
+}
+
+static int trace_stored(Kernel *k, int node, const Index *at, Error *err)
+{
+    const int outer = k->inside;
+    Index place;
+    const int anywhere = by_loops_alone(k, node, at, &place, err);
+    if (anywhere) k->inside = 0;
+    const Step s = step_of(k, node, anywhere ? &place : at);
+    k->inside = outer;
+    return add_step(k, &s, err);
+}
+
 static int trace(Kernel *k, int node, const Index *at, Error *err)
 {
     const Node *x = &k->nodes->node[node];
-    if (x->stored && !is_root(k, node)) {
-        Step s = step_of(k, node, at);
-        return add_step(k, &s, err);
-    }
+    if (x->stored && !is_root(k, node)) return trace_stored(k, node, at, err);
     switch (x->kind) {
     case NODE_POINT: return trace_point(k, node, at, err);
     case NODE_FOLD: return trace_fold(k, node, at, err);

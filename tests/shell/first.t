@@ -173,9 +173,13 @@ window_softmax 1 0 130 rows of two parts are folded by part, and choose no eleme
 moe_combine 1 0 110 a sum of two terms is added up by each element of a row
 fake_quant 1 0 115 a row's scale and its codes are results of one kernel
 short_conv 1 0 105 taps of a causal convolution and its gates are vectors
-anchor_grid 1 0 235 parts of a channel are brought through shared memory
+anchor_grid 1 0 145 parts of a channel are brought through shared memory, and read once
 group_dequant 1 0 100 bits of bytes, and neighbours of a row by their halves
 END
+mkdir drawn
+"$BUILD/bin/quern-kernel" --task window_softmax --seed 5 --count 16 --mistakes 0 --output drawn >out 2>&1 &&
+  "$BUILD/bin/quern-eval" --task window_softmax --device sim:h100 drawn/window_softmax-16.cu >out 2>&1
+ok $? "a plain kernel whose row has other columns than its result stores each element once"
 while read -r t seed what; do
   "$BUILD/bin/quern-kernel" --task "$t" >own.cu &&
     "$BUILD/bin/quern-eval" --task "$t" --device sim:h100 --seed "$seed" own.cu >out 2>&1
