@@ -530,15 +530,30 @@ static void put_rows(Writer *w)
     put_row_results(w, stores ? "" : " && inside");
 }
 
-/* The row and the piece of it that a block takes. Neighbouring blocks take the same piece of other rows, so
- * that what is the same for all rows stays near. */
+/* 1: all rows read the same elements of a tensor. */
+static int shares_columns(const Writer *w)
+{
+    for (int i = 0; i < w->k->n; i++) {
+        const unsigned axes = index_axes(&w->k->step[i].at);
+        if (writer_is_packed(w, i) && axes & w->columns && !(axes & w->k->rows)) return 1;
+    }
+    return 0;
+}
+
+/* The row and the piece of it that a block takes. Neighbouring blocks take pieces that lie side by side;
+ * where rows share elements, the same piece of other rows, so that these stay near. */
 static void put_slice_head(Writer *w)
 {
     const char *rows = writer_size(w, writer_product(w, w->k->rows));
-    buffer_printf(&w->body,
-                  "    const unsigned row = blockIdx.x %% (unsigned)%s, piece = blockIdx.x / "
-                  "(unsigned)%s, pieces = gridDim.x / (unsigned)%s;\n",
-                  rows, rows, rows);
+    buffer_printf(&w->body, "    const unsigned pieces = gridDim.x / (unsigned)%s;\n", rows);
+    if (shares_columns(w))
+        buffer_printf(&w->body,
+                      "    const unsigned row = blockIdx.x %% (unsigned)%s, piece = blockIdx.x / "
+                      "(unsigned)%s;\n",
+                      rows, rows);
+    else
+        buffer_puts(&w->body,
+                    "    const unsigned row = blockIdx.x / pieces, piece = blockIdx.x % pieces;\n");
     writer_axes(w, w->k->rows, "row", "long long", "    ");
 }
 
