@@ -148,10 +148,11 @@ void writer_step(Writer *w, int step, const char *indent)
         return;
     }
     if (writer_origin(w, step) != step || plain_slips(w->k->nodes->plain, SLIP_NAME)) return;
-    if (is_expression(w, step)) writer_ahead(w, step, indent);
+    const int branched = w->branch && w->branch[step];
+    if (is_expression(w, step) && !branched && !writer_is_packed(w, step))
+        writer_ahead(w, step, indent);
     buffer_printf(&w->body, "%s%s%s %s = ", indent, w->k->nodes->plain ? "" : "const ",
                   writer_type(w, step), writer_name(w, step, name));
-    const int branched = w->branch && w->branch[step];
     if (writer_is_guarded(w, step) && !branched) put_condition(w, step);
     if (w->moved && w->moved[step])
         buffer_printf(&w->body, "(%s)keep%d[row + v][c]", writer_type(w, step), step);

@@ -18,6 +18,9 @@ is_right small_l1 # tasks/composed/leaky_l1 with an eighth of its rows
 is_right scan_chain
 [ "$(grep -c '^//@ launch' scan_chain.cu)" = 2 ] && grep -q 'dim3(32, 16)' scan_chain.cu
 ok $? "running sums, one behind the other, are one kernel; where columns lie side by side 32 to a block"
+is_right mish_norm
+[ "$(grep -cE 't[0-9]+_1 = ' mish_norm.cu)" = "$(grep -cE '= .*[^"]t[0-9]+_1\b' mish_norm.cu)" ]
+ok $? "what a row keeps in registers is not computed again"
 is_right depthwise_filters
 ! grep -q '^//@ op' depthwise_filters.cu; ok $? "convolutions of one channel a group are no op lines"
 "$BUILD/bin/quern-kernel" --task conv_chain --schedule '//@ schedule h route=library' >chain.cu &&
