@@ -1,6 +1,6 @@
 #!/bin/bash
-# No trick of tests/cheats/time has a better predicted time than its honest twin. TRICKS=open: of those that
-# the model does not see yet.
+# No trick of tests/cheats/time has a better predicted time than its honest twin. TRICKS=open: of open.txt
+# there, which has those that the model does not see yet, where some are known.
 # limit: 300
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet

@@ -30,7 +30,7 @@ enum { ATOMIC_MERGED = 1, ATOMIC_UNREAD = 2, ATOMIC_WAITS = 4 };
 /* merged.c: returns ATOMIC_* of each atomic of the function. The caller frees the array. */
 uint8_t *merged_find(const PtxFunction *p);
 
-/* spins.c: adds ATOMIC_WAITS to those of merged_find. */
-void spins_find(const PtxFunction *p, uint8_t *merged);
+/* spins.c: adds ATOMIC_WAITS to those of merged_find. The function is one of the module. */
+void spins_find(const PtxModule *m, const PtxFunction *p, uint8_t *merged);
 
 #endif

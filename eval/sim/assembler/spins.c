@@ -14,6 +14,7 @@
 /* A loop, from its first to its last instruction, and the registers that follow from an atomic's result. */
 typedef struct {
     const PtxFunction *p;
+    int *last_to; /* by instruction: the last branch back to it; -1: there is none */
     int first, last;
     uint8_t *follows[REG_CLASSES]; /* by register */
     int shared;                    /* so does what is in shared memory */
@@ -53,19 +54,31 @@ static int is_shared(const PtxInst *in, const char *op)
     return !strcmp(in->op, op) && (ptx_has_mod(in, "shared") || ptx_has_mod(in, "shared::cta"));
 }
 
+static int is_call(const PtxInst *in)
+{
+    return !strcmp(in->op, "call");
+}
+
+static int is_of_parameter(const PtxInst *in)
+{
+    return ptx_has_mod(in, "param") && (!strcmp(in->op, "ld") || !strcmp(in->op, "st"));
+}
+
+/* atomic: an atomic, or the call of a function that returns an atomic's result. */
 static void find_followers(Loop *l, int atomic)
 {
+    const int calls = is_call(&l->p->insts[atomic]);
     l->shared = 0;
     for (int k = 0; k < REG_CLASSES; k++) memset(l->follows[k], 0, (size_t)l->p->n_regs[k] + 1);
-    follow(l, &l->p->insts[atomic].operands[0]);
+    if (!calls) follow(l, &l->p->insts[atomic].operands[0]);
     for (l->grows = 1; l->grows && l->steps > 0;) {
         l->grows = 0;
         l->steps -= l->last - l->first;
         for (int i = l->first; i <= l->last; i++) {
             const PtxInst *in = &l->p->insts[i];
             if (in->bad) continue;
-            if (ptx_has_dest(in) && (uses(l, in) || (l->shared && is_shared(in, "ld"))))
-                follow(l, &in->operands[0]);
+            const int brings = (l->shared && is_shared(in, "ld")) || (calls && is_of_parameter(in));
+            if (ptx_has_dest(in) && (uses(l, in) || brings)) follow(l, &in->operands[0]);
             if (!l->shared && is_shared(in, "st") && uses(l, in)) l->shared = l->grows = 1;
         }
     }
@@ -81,7 +94,7 @@ static int works(const Loop *l, const PtxInst *in)
         for (int k = ptx_has_dest(in); k < in->n_operands; k++)
             if (reads(l, &in->operands[k])) return 1;
     }
-    return !strcmp(in->op, "call");
+    return is_call(in);
 }
 
 /* Does an instruction of the loop set a register of the operand, which is an address? */
@@ -98,16 +111,18 @@ static int is_moved(const Loop *l, const PtxOperand *address)
     return 0;
 }
 
-/* 1: the atomic of the loop may wait. */
+/* 1: the atomic of the loop, or the one that the loop calls, may wait. */
 static int may_wait(Loop *l, int atomic)
 {
     const PtxInst *at = &l->p->insts[atomic];
+    const int calls = is_call(at);
     int decides = 0;
-    if (at->n_operands < 2 || is_moved(l, &at->operands[1])) return 0;
+    if (at->n_operands < 2 || (!calls && is_moved(l, &at->operands[1]))) return 0;
     find_followers(l, atomic);
     for (int i = l->first; i <= l->last; i++) {
         const PtxInst *in = &l->p->insts[i];
-        if (in->bad || works(l, in)) return 0;
+        if (in->bad) return 0;
+        if (!(calls && (in == at || is_of_parameter(in))) && works(l, in)) return 0;
         decides |= !strcmp(in->op, "bra") && in->guard >= 0 && l->follows[REG_PRED][in->guard];
     }
     return decides;
@@ -115,12 +130,12 @@ static int may_wait(Loop *l, int atomic)
 
 /* The innermost loop around an instruction: up to the last branch to its first one. Returns 0: there is
  * none. */
-static int loop_around(Loop *l, const int *last_to, int at)
+static int loop_around(Loop *l, int at)
 {
     for (l->first = at; l->first >= 0 && l->steps > 0; l->first--, l->steps--)
-        if (last_to[l->first] >= at) break;
+        if (l->last_to[l->first] >= at) break;
     if (l->first < 0 || l->steps <= 0) return 0;
-    l->last = last_to[l->first];
+    l->last = l->last_to[l->first];
     return 1;
 }
 
@@ -149,27 +164,67 @@ static int is_first_look(const PtxFunction *p, const uint8_t *merged, int at)
     return 0;
 }
 
-void spins_find(const PtxFunction *p, uint8_t *merged)
+static void begin(Loop *l, const PtxFunction *p)
 {
-    Loop l = {.p = p, .steps = STEPS};
+    l->p = p;
+    l->last_to = memory_array((size_t)p->n_insts + 1, sizeof *l->last_to);
+    for (int i = 0; i < p->n_insts; i++) l->last_to[i] = -1;
+    for (int i = 0; i < p->n_insts; i++) {
+        const int to = branch_target(p, &p->insts[i]);
+        if (to >= 0 && to <= i) l->last_to[to] = i;
+    }
+    for (int k = 0; k < REG_CLASSES; k++) l->follows[k] = memory_alloc((size_t)p->n_regs[k] + 1);
+}
+
+static void end(Loop *l)
+{
+    for (int k = 0; k < REG_CLASSES; k++) free(l->follows[k]);
+    free(l->last_to);
+}
+
+static int waits_at(Loop *l, int at)
+{
+    return loop_around(l, at) && may_wait(l, at) && l->steps > 0;
+}
+
+static int calls(const PtxInst *in, const char *name)
+{
+    for (int k = 0; k < in->n_operands && is_call(in) && !in->bad; k++)
+        if (in->operands[k].kind == OPND_NAME && !strcmp(in->operands[k].name, name)) return 1;
+    return 0;
+}
+
+/* Does a loop of another function wait by what the function returns? */
+static int is_called_to_wait(const PtxModule *m, const PtxFunction *p, int64_t *steps)
+{
+    int waits = 0;
+    for (int f = 0; f < m->n_functions && !waits && !p->is_entry; f++) {
+        Loop l = {.steps = *steps - m->functions[f].n_insts};
+        if (&m->functions[f] == p || l.steps <= 0) continue;
+        begin(&l, &m->functions[f]);
+        for (int i = 0; i < l.p->n_insts && !waits; i++)
+            waits = calls(&l.p->insts[i], p->name) && waits_at(&l, i);
+        *steps = l.steps;
+        end(&l);
+    }
+    return waits;
+}
+
+void spins_find(const PtxModule *m, const PtxFunction *p, uint8_t *merged)
+{
+    Loop l = {.steps = STEPS};
     int n = 0, n_waits = 0;
     for (int i = 0; i < p->n_insts; i++) n += returns(&p->insts[i]);
     if (!n) return;
-    int *last_to = memory_array((size_t)p->n_insts + 1, sizeof *last_to);
-    for (int i = 0; i < p->n_insts; i++) last_to[i] = -1;
-    for (int i = 0; i < p->n_insts; i++) {
-        const int to = branch_target(p, &p->insts[i]);
-        if (to >= 0 && to <= i) last_to[to] = i;
-    }
-    for (int k = 0; k < REG_CLASSES; k++) l.follows[k] = memory_alloc((size_t)p->n_regs[k] + 1);
+    const int called = is_called_to_wait(m, p, &l.steps);
+    begin(&l, p);
     for (int i = 0; i < p->n_insts; i++)
-        if (returns(&p->insts[i]) && loop_around(&l, last_to, i) && may_wait(&l, i) && l.steps > 0)
+        if (returns(&p->insts[i]) && (called || waits_at(&l, i)))
             merged[i] |= ATOMIC_WAITS, n_waits++;
     for (int i = p->n_insts - 1; i >= 0 && n_waits; i--)
         if (returns(&p->insts[i]) && p->insts[i].n_operands > 1 && l.steps > 0) {
             l.steps -= p->n_insts - i;
             if (is_first_look(p, merged, i)) merged[i] |= ATOMIC_WAITS;
         }
-    for (int k = 0; k < REG_CLASSES; k++) free(l.follows[k]);
-    free(last_to);
+    end(&l);
 }

@@ -260,7 +260,7 @@ void decode_function(Code *code, int index)
     unrolled_find(d.p, d.cost);
     fused_find(d.p, d.cost);
     d.merged = merged_find(d.p);
-    spins_find(d.p, d.merged);
+    spins_find(&code->ptx, d.p, d.merged);
     d.accumulators = wgmma_accumulators(d.p);
     mark_leaders(d.p, leader);
     definedness_find(&d, leader);

@@ -170,7 +170,7 @@ static void a_loop_that_an_atomic_ends_waits(void **state)
         if (ptx_parse(text, (size_t)len, &m, &err)) fail_msg("%s: %s", loops[i].name, err.text);
         const PtxFunction *k = ptx_find_function(&m, "k");
         uint8_t *of = memory_alloc((size_t)k->n_insts + 1);
-        spins_find(k, of);
+        spins_find(&m, k, of);
         while (strcmp(k->insts[at].op, "atom")) at++;
         if ((of[at] & ATOMIC_WAITS) != loops[i].merged * ATOMIC_WAITS)
             fail_msg("%s: waits %d", loops[i].name, of[at]);
