@@ -135,7 +135,7 @@ static void put_padded(Writer *w, int step)
 static int is_expression(const Writer *w, int step)
 {
     return node_of(w, step)->kind == NODE_POINT && !is_load(w, step) && !w->k->step[step].place &&
-           !(w->moved && w->moved[step]);
+           !(w->moved && w->moved[step]) && !writer_is_packed(w, step);
 }
 
 void writer_step(Writer *w, int step, const char *indent)

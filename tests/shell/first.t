@@ -10,7 +10,8 @@ is_right() { # TASK: its first kernel is
     "$BUILD/bin/quern-eval" --task $1 --device sim:h100 $1.cu >out 2>&1
   ok $? "$1: $(sed -n 's/^ *score *//p' out)"
 }
-for t in gate_norm_silu_bf16 clamp_colsum scale_bias_flip hswish_gate_f16 mm_tanh k1_93_masked_cumsum; do
+for t in gate_norm_silu_bf16 clamp_colsum scale_bias_flip hswish_gate_f16 mm_tanh k1_93_masked_cumsum \
+  k2_94_gemm_biasadd_hardtanh_mish_groupnorm; do
   is_right $t
 done
 export QUERN_TASKS=$root/tests/fixtures/layout
