@@ -27,7 +27,9 @@ enum {
     STAGING = 32768,
     FOLDED_LINE = 32,
     ALIGN = 1024,
-    MOST_STAGES = 8
+    MOST_STAGES = 8,
+    LEAST_FILTERS = 4,
+    MOST_BOX = 256
 };
 enum { SMS = 132, RESIDENT = 2, NEAR = 40 };
 enum {
@@ -38,13 +40,17 @@ enum {
 };
 /* What takes how long on an H200 (2026-11-30, KernelBench's convolutions of two dimensions of 32 to 128
  * filters): flops a second by rows and columns of a tile, and what a tile takes beside its sums, where
- * threads copy (by its simulation) and by tensor maps; bytes a second, and launches. Shares of the library's
- * time, of which the model errs by a tenth: enough; most_maps by tensor maps, where pointwise operators
- * follow (k2_1, k2_2 and k2_31 gained 10%, k2_5 and k2_54 lost 2 and 6%); most_alone where nothing does. */
+ * threads copy (by its simulation) and by tensor maps, of each tap; what tiles of 64 by 256 take whose taps
+ * read one box, of twice or four times four channels; bytes a second, and launches. Shares of the library's
+ * time, of which the model errs by a tenth: enough; by tensor maps most_maps, where pointwise operators
+ * follow (k2_1 and k2_31 gained 10%, k2_54 lost 6%), most_strided, where the outputs of a class lie apart
+ * (k2_2 gained 10%, k2_5 lost 2%), and most_alone where nothing follows. */
 static const double async_rate[2] = {2.2e14, 2.8e14}, async_tile = 1.5e-6,
                     maps_rate[2][2] = {{2.1e14, 2.25e14}, {3.6e14, 4.7e14}},
-                    maps_tile[2][2] = {{1.5e-6, 2.4e-6}, {2.2e-6, 8.9e-6}}, bytes_rate = 3.3e12,
-                    launches = 8e-6, enough = 0.75, most_maps = 0.85, most_alone = 1;
+                    maps_tile[2][2] = {{1.5e-6, 2.4e-6}, {2.2e-6, 8.9e-6}},
+                    halo_rate[2] = {3.2e14, 4.9e14}, halo_tile = 1.5e-6, halo_store = 4.1e-6,
+                    bytes_rate = 3.3e12, launches = 8e-6, enough = 0.75, most_maps = 0.85,
+                    most_strided = 0.78, most_alone = 1;
 
 typedef struct {
     Convolution at[SIZE_BINDINGS];
@@ -170,11 +176,42 @@ static double tiles_of(const Convolution *v, const MatrixProduct *m)
     return m->copy == COPY_TENSOR ? boxes : ceil(outputs / m->tile);
 }
 
-/* The box of outputs that leaves fewest beside the image; among equal ones the widest. */
-static void choose_box(const Convolution *v, MatrixProduct *m)
+/* What all taps read of the input comes at once, for tiles of 64 filters: two blocks have room for it. Lines
+ * of 8 outputs lie below one another. Returns 1 where that is so. */
+static int choose_halo(const Bindings *b, MatrixProduct *m)
 {
+    const Convolution *v = &b->at[0];
+    const Shape s = shape_of(b);
+    const int high = (int)m->tile / 8;
+    int64_t halo[3], taps = 1;
+    m->quads = 0;
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        const int64_t by = v->transposed ? v->w[d].stride : 1, n = (v->w[d].kernel + by - 1) / by;
+        if (!size_constant(s.kernel[d])) return 0;
+        halo[d] = (n - 1) * v->w[d].dilation;
+        if (d) taps *= n;
+    }
+    const int64_t plane = (high + halo[1]) * (8 + halo[2]) * 16;
+    if (tile_rows(m) > 64 || m->tile < WIDE || taps < 2 || v->w[1].out < 2 ||
+        halo[2] > MOST_BOX / QUAD - 8 || high + halo[1] > MOST_BOX)
+        return 0;
+    for (int quads = v->in > 2 * QUAD ? 4 : 2; quads; quads -= 2) {
+        if (2 * quads * plane + LEAST_FILTERS * quads * 64 * 16 > MOST_SHARED - 3 * ALIGN) continue;
+        m->quads = quads;
+        m->box[0] = 1, m->box[1] = high, m->box[2] = 8;
+        for (int d = 0; d < WINDOW_DIMS; d++) m->halo[d] = (int)halo[d];
+        return 1;
+    }
+    return 0;
+}
+
+/* The box of outputs that leaves fewest beside the image; among equal ones the widest. */
+static void choose_box(const Bindings *b, MatrixProduct *m)
+{
+    const Convolution *v = &b->at[0];
     double best = HUGE_VAL;
     m->copy = COPY_TENSOR;
+    if (choose_halo(b, m)) return;
     for (int wide = m->tile; wide >= 8; wide /= 2)
         for (int high = m->tile / wide; high; high /= 2) {
             MatrixProduct x = *m;
@@ -202,14 +239,19 @@ static double seconds(const Bindings *b, const MatrixProduct *m)
     double taps = 1;
     for (int d = 0; d < WINDOW_DIMS; d++)
         taps *= ceil((double)v->w[d].kernel / (v->transposed ? (double)v->w[d].stride : 1));
-    double quads = ceil((double)v->in / QUAD),
-           depth = maps ? taps * ceil(quads / 8) * TERMS : ceil(taps * quads / 8) * TERMS,
+    const double quads = ceil((double)v->in / QUAD), each = m->quads ? m->quads : 8,
+                 fill = fmin(1, (double)v->out / rows);
+    double depth = maps ? taps * ceil(quads / each) * each * QUAD : ceil(taps * quads / 8) * TERMS,
            images = (double)v->batch,
            items = ceil((double)v->out / rows) * tiles_of(v, m) * images * classes_of(v),
            packed = 4 * images * (double)s.places.at[0] * (quads * QUAD + (double)v->in),
            result = 4 * images * (double)(s.outputs.at[0] * v->out),
-           rate = maps ? maps_rate[rows > 64][m->tile == WIDE] : async_rate[rows > 64],
-           tile = maps ? maps_tile[rows > 64][m->tile == WIDE] : async_tile,
+           rate = m->quads ? halo_rate[m->quads > 2]
+                  : maps   ? maps_rate[rows > 64][m->tile == WIDE]
+                           : async_rate[rows > 64],
+           tile = m->quads ? halo_tile + halo_store * fill
+                  : maps   ? maps_tile[rows > 64][m->tile == WIDE]
+                           : async_tile,
            sums = ceil(items / SMS) * (2. * rows * m->tile * depth / (rate / SMS) + tile);
     return fmax(sums, (packed / 2 + result) / bytes_rate) + packed / bytes_rate + launches;
 }
@@ -257,7 +299,8 @@ static int is_folded(const Nodes *n, int of)
 static double enough_of(const Nodes *n, const Convolution *v, const MatrixProduct *m)
 {
     int result = 0;
-    if (m->copy != COPY_TENSOR || v->out % tile_rows(m) || classes_of(v) > 1) return enough;
+    if (m->copy != COPY_TENSOR || (!m->quads && v->out % tile_rows(m))) return enough;
+    if (classes_of(v) > 1) return most_strided;
     for (int i = 0; i < n->graph->n_outputs; i++) result |= n->output[i] == m->of;
     return result ? most_alone : most_maps;
 }
@@ -270,7 +313,7 @@ static double choose_tile(const Bindings *b, MatrixProduct *m, int maps)
     for (int tile = COLUMNS; tile <= WIDE && maps; tile *= 2) {
         MatrixProduct x = *m;
         x.tile = tile;
-        choose_box(&b->at[0], &x);
+        choose_box(b, &x);
         const double time = seconds(b, &x);
         if (time < best) best = time, *m = x;
     }
@@ -302,9 +345,9 @@ void convolve_choose(const Nodes *n, const char *key, MatrixProduct *m)
                                         .most = m->copy == COPY_TENSOR ? WIDE : COLUMNS,
                                         .step = COLUMNS});
     if (m->copy == COPY_TENSOR)
-        choose_box(&b.at[0], m);
+        choose_box(&b, m);
     else
-        memset(m->box, 0, sizeof m->box);
+        memset(m->box, 0, sizeof m->box), m->quads = 0;
 }
 
 /* Results have shared memory of their own where a block makes several items: its stages are filled again. */
@@ -318,16 +361,26 @@ typedef struct {
     int threads, resident, stages, shared;
 } Blocks;
 
+static int64_t halo_bytes(const MatrixProduct *m)
+{
+    const int64_t plane = (m->box[1] + m->halo[1]) * (m->box[2] + m->halo[2]) * 16;
+    return 2 * ((m->quads * plane + 127) / 128 * 128);
+}
+
 static Blocks blocks_of(const MatrixProduct *m)
 {
-    const int rows = tile_rows(m), stage = LINE * (rows + m->tile), own = staging_of(m);
+    const int rows = tile_rows(m), own = staging_of(m),
+              stage = m->quads ? m->quads * rows * 16 : LINE * (rows + (int)m->tile),
+              input = m->quads ? (int)halo_bytes(m) : 0;
     if (m->copy != COPY_TENSOR)
         return (Blocks){THREADS, RESIDENT, SHARED_FOR_STAGES / stage,
                         SHARED_FOR_STAGES / stage * stage + ALIGN};
     const int alone = m->tile == WIDE && (own || rows > 64),
-              room = (alone ? MOST_SHARED_ALONE : MOST_SHARED) - 2 * ALIGN - own,
-              stages = room / stage < MOST_STAGES ? room / stage : MOST_STAGES;
-    return (Blocks){THREADS + COPIER, alone ? 1 : RESIDENT, stages, stages * stage + own + ALIGN};
+              room = (alone ? MOST_SHARED_ALONE : MOST_SHARED) - 2 * ALIGN - own - input,
+              stages = room / stage < MOST_STAGES ? room / stage : MOST_STAGES,
+              least =
+                  m->quads && stages * stage + input < STAGING ? STAGING : stages * stage + input;
+    return (Blocks){THREADS + COPIER, alone ? 1 : RESIDENT, stages, least + own + ALIGN};
 }
 
 /* ---- folds ---- */
@@ -633,9 +686,14 @@ static void put_shape(ProductWriter *w, const Bindings *b, const Shape *s)
     put_three(w, dilation);
     buffer_printf(&w->body, "(%s + 3) / 4, %d, {%d, %d, %d}};\n", product_size(w, s->channels),
                   b->at[0].transposed, w->m->box[0], w->m->box[1], w->m->box[2]);
-    buffer_printf(&w->body, "    const Convolve%s;\n",
-                  w->m->copy == COPY_TENSOR ? "Maps source = {filters_map, input_map}"
-                                            : "Memory source = {packed_filters, packed_input}");
+    if (w->m->quads)
+        buffer_printf(&w->body,
+                      "    const ConvolveHalo<%d, %d, %d> source = {filters_map, input_map};\n",
+                      w->m->quads, w->m->box[1] + w->m->halo[1], w->m->box[2] + w->m->halo[2]);
+    else
+        buffer_printf(&w->body, "    const Convolve%s;\n",
+                      w->m->copy == COPY_TENSOR ? "Maps source = {filters_map, input_map}"
+                                                : "Memory source = {packed_filters, packed_input}");
 }
 
 static void put_fold(ProductWriter *w, const char *rows)
@@ -726,11 +784,30 @@ static const char *name_of(const ProductWriter *w, ProductOperand x)
     return w->k->nodes->node[w->m->side[x].node].name;
 }
 
+static int put_quads(ProductWriter *w, const Texts *t)
+{
+    char size[4 * SIZE_TEXT];
+    const int number = kernel_put_source(
+        w->t, "extern \"C\" __global__ void __launch_bounds__(256) pack_input_@(const float "
+              "*__restrict__ from, float *__restrict__ to, int channels, int places)\n{\n"
+              "    pack_quads(from, to, channels, places);\n}\n\n");
+    buffer_printf(
+        w->t->plan,
+        "//@ launch pack_input_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d) * (%s), %d>>>(%s, "
+        "packed_input, %s, %s)\n",
+        number, t->places, THREADS, t->channels, QUAD, t->images, THREADS, name_of(w, PRODUCT_B),
+        t->channels, t->places);
+    snprintf(size, sizeof size, "(%s) * (%s) * ceil_div(%s, 4) * 4", t->images, t->places,
+             t->channels);
+    return product_share(w, PACKED_INPUT, size);
+}
+
 static int put_packed_input(ProductWriter *w, const Shape *s, const Texts *t)
 {
     const int64_t quads = (s->channels.at[0] + QUAD - 1) / QUAD;
     const int many = quads > 4 ? 8 : quads > 2 ? 4 : (int)quads;
     char size[4 * SIZE_TEXT], source[512];
+    if (w->m->quads) return put_quads(w, t);
     snprintf(source, sizeof source,
              "extern \"C\" __global__ void __launch_bounds__(%d) pack_input_@(const float "
              "*__restrict__ from, float *__restrict__ to, int channels, int places)\n{\n"
@@ -754,8 +831,8 @@ static int put_packed_filters(ProductWriter *w, const Texts *t, int transposed)
     snprintf(source, sizeof source,
              "extern \"C\" __global__ void __launch_bounds__(%d) pack_filters_@(const float "
              "*__restrict__ from, float *__restrict__ to, int filters, int channels, int taps)"
-             "\n{\n    pack_filters(from, to, filters, channels, taps, %s);\n}\n\n",
-             THREADS,
+             "\n{\n    pack_filters<%d>(from, to, filters, channels, taps, %s);\n}\n\n",
+             THREADS, w->m->quads > 0,
              transposed ? "taps, (long long)filters * taps" : "(long long)channels * taps, taps");
     const int number = kernel_put_source(w->t, source);
     snprintf(size, sizeof size, "(%s) * (%s) * ceil_div(%s, 4)", t->filters, t->taps, t->channels);
@@ -789,11 +866,31 @@ static int put_source(const ProductWriter *w)
     return number;
 }
 
+/* As the halo's convolve_bring copies them: four channels of a place are neighbours. */
+static int put_halo_maps(ProductWriter *w, const Shape *s, const Texts *t)
+{
+    const MatrixProduct *m = w->m;
+    char text[WINDOW_DIMS][SIZE_TEXT];
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        if (size_text(w->k->nodes->sizes, s->in[d], text[d], w->err)) return -1;
+    buffer_printf(
+        w->t->plan,
+        "//@ map filters_map_%d = tensor(packed_filters, size=[%s, ceil_div(%s, %d), (%s) * "
+        "%d], box=[1, %d, 256])\n"
+        "//@ map input_map_%d = tensor(packed_input, size=[%s, ceil_div(%s, %d), %s, %s, "
+        "%s * %d], box=[1, %d, 1, %d, %d])\n",
+        w->t->number, t->taps, t->channels, QUAD, t->filters, QUAD, m->quads, w->t->number,
+        t->images, t->channels, QUAD, text[0], text[1], text[2], QUAD, m->quads,
+        m->box[1] + m->halo[1], (m->box[2] + m->halo[2]) * QUAD);
+    return 0;
+}
+
 /* As convolve_box copies them: TERMS channels of filters, and of a box of places. */
 static int put_maps(ProductWriter *w, const Shape *s, const Texts *t)
 {
     const MatrixProduct *m = w->m;
     char text[SIZE_TEXT];
+    if (m->quads) return put_halo_maps(w, s, t);
     buffer_printf(
         w->t->plan,
         "//@ map filters_map_%d = tensor(packed_filters, size=[%s, %s, ceil_div(%s, %d) * "
@@ -871,7 +968,8 @@ int convolve_write(ProductWriter *w)
     product_help(w->t, HELP_CONVOLVE, generate_convolve, "convolve");
     if (w->m->copy == COPY_TENSOR) {
         product_put_stages(w->t);
-        product_help(w->t, HELP_CONVOLVE_MAPS, generate_convolve, "maps");
+        product_help(w->t, w->m->quads ? HELP_CONVOLVE_HALO : HELP_CONVOLVE_MAPS, generate_convolve,
+                     w->m->quads ? "halo" : "maps");
     }
     if (w->m->folded) {
         writer_help(&(Writer){.t = w->t}, HELP_ORDER);

@@ -2,6 +2,7 @@
 // each of them reads of the input for one output. Both are rounded to TF32 and packed before, four channels
 // together; an output of a transposed convolution reads by the taps of its class, its place's remainders by
 // the strides.
+// Over 800 lines: three ways to bring factors, of which a generated source takes one.
 
 //@ convolve
 enum {
@@ -504,6 +505,170 @@ __device__ __forceinline__ ConvolvePlace convolve_sums(const Convolution &v, int
     return p;
 }
 
+//@ halo
+// As ConvolveMaps, but what all taps of a tile of 64 filters read comes at once, for Q times four channels:
+// HIGH lines of WIDE places. Four channels of a place are 16 bytes, and lie beside those of the next place.
+template <int Q, int HIGH, int WIDE> struct ConvolveHalo {
+    const CUtensorMap &filters, &x;
+};
+
+// inputs: the first of two tiles of the input, whose barriers follow those of the stages of filters.
+struct ConvolveHaloRoom {
+    unsigned filters, inputs, barriers;
+    bool copies;
+    float *shared;
+    Stage stage, input;
+};
+
+template <int STAGES, int Q, int HIGH, int WIDE> struct ConvolveHaloSizes {
+    static constexpr int PLANE = HIGH * WIDE * 16, INPUT = (Q * PLANE + 127) / 128 * 128,
+                         FILTERS = Q * 64 * 16, FULL_INPUT = 16 * STAGES,
+                         EMPTY_INPUT = FULL_INPUT + 16;
+};
+
+// Where the taps of a class begin to read, beside their base.
+__device__ __forceinline__ int convolve_least(const ConvolveSide &s)
+{
+    return s.turn < 0 ? s.turn * (s.taps - 1) : 0;
+}
+
+template <int STAGES, int Q, int HIGH, int WIDE>
+__device__ __forceinline__ void convolve_bring(const Convolution &v, const ConvolvePlace &p,
+                                               const ConvolveHalo<Q, HIGH, WIDE> &maps,
+                                               ConvolveHaloRoom &room)
+{
+    using Z = ConvolveHaloSizes<STAGES, Q, HIGH, WIDE>;
+    const ConvolveSide *s = p.side;
+#pragma unroll 1
+    for (int k = 0; k < s[0].taps * ((v.quads + Q - 1) / Q); k++) {
+        const int tap = k % s[0].taps, quad = k / s[0].taps * Q;
+        unsigned full = room.barriers + Z::FULL_INPUT + 8 * room.input.at;
+        barrier_wait(room.barriers + Z::EMPTY_INPUT + 8 * room.input.at, room.input.phase);
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full),
+                     "r"(Q * Z::PLANE)
+                     : "memory");
+        asm volatile(
+            "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+            "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(room.inputs + room.input.at * Z::INPUT),
+            "l"(&maps.x), "r"(4 * (s[2].base + p.first.x + convolve_least(s[2]))),
+            "r"(s[1].base + p.first.y + convolve_least(s[1])),
+            "r"(s[0].base + p.first.z + tap * s[0].turn), "r"(quad), "r"((int)p.batch), "r"(full)
+            : "memory");
+        stage_advance<2>(room.input);
+#pragma unroll 1
+        for (int t = 0; t < s[1].taps * s[2].taps; t++) {
+            const int number = ((s[0].tap + tap * s[0].taps_step) * v.kernel[1] + s[1].tap +
+                                t / s[2].taps * s[1].taps_step) *
+                                   v.kernel[2] +
+                               s[2].tap + t % s[2].taps * s[2].taps_step;
+            full = room.barriers + 8 * room.stage.at;
+            barrier_wait(room.barriers + 8 * (STAGES + room.stage.at), room.stage.phase);
+            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full),
+                         "r"(Z::FILTERS)
+                         : "memory");
+            asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx"
+                         "::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
+                             room.filters + room.stage.at * Z::FILTERS),
+                         "l"(&maps.filters), "r"(4 * p.row), "r"(quad), "r"(number), "r"(full)
+                         : "memory");
+            stage_advance<STAGES>(room.stage);
+        }
+    }
+}
+
+template <int ROWS, int COLUMNS, int STAGES, bool OWN, int Q, int HIGH, int WIDE>
+__device__ __forceinline__ ConvolveHaloRoom convolve_begin(const Convolution &v, int rows,
+                                                           const ConvolveHalo<Q, HIGH, WIDE> &maps,
+                                                           const ConvolveItems &items)
+{
+    using Z = ConvolveHaloSizes<STAGES, Q, HIGH, WIDE>;
+    __shared__ unsigned long long barriers[2 * STAGES + 4];
+    float *shared = ConvolveWarp<ROWS, COLUMNS>().shared;
+    const unsigned inputs = (unsigned)__cvta_generic_to_shared(shared),
+                   at = (unsigned)__cvta_generic_to_shared(barriers);
+    ConvolveHaloRoom room = {inputs + 2 * Z::INPUT,
+                             inputs,
+                             at,
+                             threadIdx.x >= CONVOLVE_THREADS,
+                             shared + (OWN ? (2 * Z::INPUT + STAGES * Z::FILTERS) / 4 : 0),
+                             {0, 0},
+                             {0, 0}};
+    if (threadIdx.x < 2 * STAGES + 4) {
+        const int i = threadIdx.x, fills = i < STAGES || i == 2 * STAGES || i == 2 * STAGES + 1;
+        barrier_begin(at + 8 * i, fills ? 1 : CONVOLVE_THREADS / 32);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    if (threadIdx.x == CONVOLVE_THREADS) {
+        room.stage.phase = room.input.phase = 1;
+#pragma unroll 1
+        for (long long item = items.first; item < items.end; item += items.step)
+            convolve_bring<STAGES>(v, convolve_place<ROWS, COLUMNS>(v, rows, item), maps, room);
+    }
+    return room;
+}
+
+// Lines of 16 bytes, of which 8 follow one another: bytes between the two of 8 terms, and between eights.
+__device__ __forceinline__ unsigned long long convolve_pieces_at(unsigned shared, int terms,
+                                                                 int eights)
+{
+    return (unsigned long long)((shared & 0x3ffff) >> 4) | (unsigned long long)(terms >> 4) << 16 |
+           (unsigned long long)(eights >> 4) << 32;
+}
+
+template <int ROWS, int COLUMNS, int STAGES, int N, int Q, int HIGH, int WIDE>
+__device__ __forceinline__ ConvolvePlace convolve_sums(const Convolution &v, int rows,
+                                                       const ConvolveHalo<Q, HIGH, WIDE> &,
+                                                       ConvolveHaloRoom &room, long long item,
+                                                       float (&d)[N / 2])
+{
+    using Z = ConvolveHaloSizes<STAGES, Q, HIGH, WIDE>;
+    const ConvolvePlace p = convolve_place<ROWS, COLUMNS>(v, rows, item);
+    const ConvolveSide *s = p.side;
+    const int chunks = s[0].taps * ((v.quads + Q - 1) / Q), taps = s[1].taps * s[2].taps,
+              right = threadIdx.x / 128 * (N / 8 * WIDE * 16);
+    const bool lead = threadIdx.x % 32 == 0;
+    int last = -1, before = -1;
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) d[i] = 0;
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
+#pragma unroll 1
+    for (int k = 0; k < (taps > 0 ? chunks : 0); k++) {
+        barrier_wait(room.barriers + Z::FULL_INPUT + 8 * room.input.at, room.input.phase);
+        const unsigned from = room.inputs + room.input.at * Z::INPUT + right;
+        int y = -convolve_least(s[1]), x = -convolve_least(s[2]);
+#pragma unroll 1
+        for (int t = 0; t < taps; t++) {
+            barrier_wait(room.barriers + 8 * room.stage.at, room.stage.phase);
+            const unsigned long long a = convolve_pieces_at(
+                                         room.filters + room.stage.at * Z::FILTERS, 1024, 128),
+                                     b = convolve_pieces_at(from + (y * WIDE + x) * 16, Z::PLANE,
+                                                            WIDE * 16);
+            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+            for (int i = 0; i < Q / 2; i++)
+                convolve_multiply(d, a + i * 128, b + i * (Z::PLANE / 8), k + t + i > 0);
+            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+            if (last >= 0 && lead) barrier_arrive(room.barriers + 8 * (STAGES + last));
+            if (before >= 0 && lead) barrier_arrive(room.barriers + Z::EMPTY_INPUT + 8 * before);
+            last = room.stage.at, before = -1;
+            stage_advance<STAGES>(room.stage);
+            x += s[2].turn;
+            if ((t + 1) % s[2].taps == 0) x = -convolve_least(s[2]), y += s[1].turn;
+        }
+        before = room.input.at;
+        stage_advance<2>(room.input);
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
+    if (last >= 0 && lead) barrier_arrive(room.barriers + 8 * (STAGES + last));
+    if (before >= 0 && lead) barrier_arrive(room.barriers + Z::EMPTY_INPUT + 8 * before);
+    return p;
+}
+
 //@ folds
 // An element of a sum, which `value` makes; `none`, which changes no fold, where there is none. Where an
 // output lies is computed only if `value` needs it.
@@ -757,7 +922,26 @@ __device__ __forceinline__ void pack_places(const float *__restrict__ from, floa
     }
 }
 
+// The same, but four channels of neighbouring places lie beside one another.
+__device__ __forceinline__ void pack_quads(const float *__restrict__ from, float *__restrict__ to,
+                                           int channels, int places)
+{
+    const int quads = (channels + 3) / 4, across = (places + 255) / 256,
+              place = blockIdx.x % across * 256 + threadIdx.x, quad = blockIdx.x / across % quads;
+    const long long image = blockIdx.x / across / quads;
+    if (place >= places) return;
+    float v[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        v[i] = 4 * quad + i < channels ? from[(image * channels + 4 * quad + i) * places + place]
+                                       : 0.f;
+    *(float4 *)(to + 4 * ((image * quads + quad) * places + place)) =
+        make_float4(tf32(v[0]), tf32(v[1]), tf32(v[2]), tf32(v[3]));
+}
+
 // Channels of filters become neighbours: those of filter f are `next` apart in memory, and filters `step`.
+// BESIDE: four channels of neighbouring filters lie beside one another.
+template <bool BESIDE>
 __device__ __forceinline__ void pack_filters(const float *__restrict__ from, float *__restrict__ to,
                                              int filters, int channels, int taps, long long step,
                                              long long next)
@@ -771,5 +955,7 @@ __device__ __forceinline__ void pack_filters(const float *__restrict__ from, flo
 #pragma unroll
     for (int i = 0; i < 4; i++)
         v[i] = 4 * quad + i < channels ? tf32(f[(4 * quad + i) * next]) : 0.f;
-    *(float4 *)(to + 4 * at) = make_float4(v[0], v[1], v[2], v[3]);
+    const long long place =
+        BESIDE ? ((long long)tap * quads + quad) * filters + at / quads / taps : at;
+    *(float4 *)(to + 4 * place) = make_float4(v[0], v[1], v[2], v[3]);
 }

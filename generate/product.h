@@ -21,6 +21,9 @@ typedef struct {
     int of, route, tile, stages, parts, copy;
     int convolution; /* as convolve.h says */
     int box[3]; /* of a convolution by COPY_TENSOR: the outputs of a tile along each dimension */
+    int quads; /* and how many times four channels of what all taps read come at once; 0: of each tap */
+    int halo
+        [3]; /* and how much more of the input than of the outputs that is, along each dimension */
     int folded; /* of a convolution, what the kernel folds: PRODUCT_ROWS or PRODUCT_COLUMNS, into `parts`; 0:
                  * nothing */
     Fold fold;

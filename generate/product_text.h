@@ -19,7 +19,8 @@ enum {
     HELP_HALF,
     HELP_HALF_MAPS,
     HELP_STAGES,
-    HELP_CONVOLVE_MAPS
+    HELP_CONVOLVE_MAPS,
+    HELP_CONVOLVE_HALO
 };
 /* Of KernelText.shared. */
 enum {

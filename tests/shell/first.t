@@ -37,11 +37,26 @@ ok $? "a kernel that takes such a result as one in C order is refused"
   [ "$(grep -cE 'convolve_fold_(outputs|filters)<[0-9]' folds.cu)" = 2 ] &&
   "$BUILD/bin/quern-eval" --task conv_folds --device sim:h100 folds.cu >out 2>&1
 ok $? "conv_folds, in its convolutions' kernels: $(sed -n 's/^ *score *//p' out)"
-maps='//@ schedule h route=tensor copy=tensor; //@ schedule g route=tensor copy=tensor'
-"$BUILD/bin/quern-kernel" --task conv_folds --schedule "$maps tile=256" >folds.cu &&
+maps='//@ schedule h route=tensor copy=tensor tile=128; //@ schedule g route=tensor copy=tensor tile=128'
+"$BUILD/bin/quern-kernel" --task conv_folds --schedule "${maps//128/256}" >folds.cu &&
   [ "$(grep -c '//@ map .*_map_' folds.cu)" = 4 ] &&
   "$BUILD/bin/quern-eval" --task conv_folds --device sim:h100 folds.cu >out 2>&1
 ok $? "the same by tensor maps: $(sed -n 's/^ *score *//p' out)"
+while read -r outcome e; do
+  sed -E "$e" folds.cu >less.cu
+  ! cmp -s folds.cu less.cu && "$BUILD/bin/quern-eval" --task conv_folds --device sim:h100 less.cu >out 2>&1
+  [ $? = 1 ] && grep -q "sim:h100: $outcome" out; ok $? "what all taps read, with a mistake: $outcome: $e"
+done <<'END'
+timeout s/^ *barrier_wait\(room.barriers \+ Z::EMPTY_INPUT.*//
+timeout s/^ *barrier_wait\(room.barriers \+ 8 \* \(STAGES.*//
+race s/(wgmma.wait_group.sync.aligned) 1;/\1 2;/
+wrong_result s/y \+= s\[1\].turn/y += 1/
+wrong_result s/WIDE \* 16\);/WIDE * 16 + 16);/
+END
+"$BUILD/bin/quern-kernel" --task conv_folds --schedule "$maps" >folds.cu &&
+  [ "$(grep -c 'ConvolveMaps source' folds.cu)" = 2 ] &&
+  "$BUILD/bin/quern-eval" --task conv_folds --device sim:h100 folds.cu >out 2>&1
+ok $? "and by boxes of each tap: $(sed -n 's/^ *score *//p' out)"
 while read -r outcome e; do
   sed -E "$e" folds.cu >less.cu
   ! cmp -s folds.cu less.cu && "$BUILD/bin/quern-eval" --task conv_folds --device sim:h100 less.cu >out 2>&1
