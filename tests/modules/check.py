@@ -40,6 +40,23 @@ def say(check, word, what=""):
     out.write("\t".join((name, check, word, " ".join(str(what).split())[:400])) + "\n")
 
 
+RECORDS = []  # the dataclasses of the module's file, which PyTorch has not registered
+
+
+def record(value):
+    return type(value) in RECORDS
+
+
+def mapped(f, value):
+    """The same with f of each leaf, in dataclasses too."""
+    def each(leaf):
+        if not record(leaf):
+            return f(leaf)
+        return type(leaf)(**{x.name: mapped(f, getattr(leaf, x.name)) for x in dataclasses.fields(leaf)})
+
+    return pytree.tree_map(each, value, is_leaf=record)
+
+
 class Around(torch.nn.Module):
     """The module among others: what it gives is scaled by a parameter."""
 
@@ -48,15 +65,13 @@ class Around(torch.nn.Module):
         self.inner, self.scale = inner, torch.nn.Parameter(torch.tensor(1.5))
 
     def forward(self, *args, **named):
-        return pytree.tree_map(lambda t: t * self.scale.to(t.dtype) if isinstance(t, torch.Tensor)
+        return mapped(lambda t: t * self.scale.to(t.dtype) if isinstance(t, torch.Tensor)
                                and t.is_floating_point() else t, self.inner(*args, **named))
 
 
 def leaves(value):
     flat = []
-    for leaf in pytree.tree_leaves(value):
-        if isinstance(leaf, torch.Tensor):
-            flat.append(leaf)
+    mapped(lambda leaf: flat.append(leaf) if isinstance(leaf, torch.Tensor) else None, value)
     return flat
 
 
@@ -86,11 +101,13 @@ def moved(value, to=device, dtype=None):
             return t
         t = t.to(to)
         return t.to(dtype) if dtype and t.dtype in (torch.float32, torch.float16, torch.bfloat16) else t
-    return pytree.tree_map(move, value)
+    return mapped(move, value)
 
 
 source = export_source.Named(f"{path}:{kind}", types.SimpleNamespace(init=None, input=None))
 plain_inner = export.build(source, "cpu", "eval").to(device)
+RECORDS += [k for k in vars(sys.modules[type(plain_inner).__module__]).values()
+            if isinstance(k, type) and dataclasses.is_dataclass(k)]
 if any(isinstance(m, torch.nn.Conv2d) and not m.weight.is_contiguous() for m in plain_inner.modules()):
     plain_inner = plain_inner.to(memory_format=torch.channels_last)
 given = source.inputs()
@@ -242,7 +259,7 @@ def checks():
         grads = []
         for model in (a, b):
             torch.manual_seed(3)
-            x, n = pytree.tree_map(_leaf, args), pytree.tree_map(_leaf, named)
+            x, n = mapped(_leaf, args), mapped(_leaf, named)
             loss = sum(t.float().square().mean() for t in leaves(model(*x, **n)) if t.is_floating_point())
             loss.backward()
             grads.append([p.grad for p in model.parameters()] + [t.grad for t in leaves((x, n))])
@@ -257,7 +274,7 @@ def checks():
         batch = leaves((args, named))[0].shape[0]
         halve = lambda t: t[: max(1, batch // 2)] if isinstance(t, torch.Tensor) and t.dim() and \
             t.shape[0] == batch else t
-        x, n = pytree.tree_map(halve, args), pytree.tree_map(halve, named)
+        x, n = mapped(halve, args), mapped(halve, named)
         if any(not t.is_floating_point() and t.dtype != torch.bool and t.shape[:1] != (batch,)
                for t in leaves((args, named))):
             return "skip: indices into what is halved"
@@ -273,7 +290,7 @@ def checks():
     def _():
         def strided(t):
             return torch.stack((t, t), -1)[..., 0] if isinstance(t, torch.Tensor) and t.dim() else t
-        x, n = pytree.tree_map(strided, args), pytree.tree_map(strided, named)
+        x, n = mapped(strided, args), mapped(strided, named)
         why = plain_raises(plain, x, n)
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -283,7 +300,7 @@ def checks():
     def _():
         if device != "cuda":
             return "skip: no GPU"
-        static = pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, (args, named))
+        static = mapped(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, (args, named))
         with torch.no_grad():
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())
@@ -322,6 +339,10 @@ def checks():
     @check("torch.export")
     def _():
         with torch.no_grad():
+            try:
+                torch.export.export(plain, tuple(args), dict(named), strict=False)
+            except Exception as e:
+                return f"skip: the original raises {type(e).__name__}: {e}"
             program = torch.export.export(fast, tuple(args), dict(named), strict=False)
             if f"quern.{package.name}" not in str(program.graph):
                 return "the operator is not in the graph"
