@@ -35,7 +35,8 @@ static int find_factors(TileText *t)
     const Writer *w = &t->x->w;
     int body = writer_origin(w, w->k->step[t->fold].arg[0]);
     const Node *x = node_of(w, body);
-    if (x->kind != NODE_POINT || strcmp(x->text, "a * b") || x->arg[0] < 0 || x->arg[1] < 0)
+    if (is_load(w, body) || x->kind != NODE_POINT || strcmp(x->text, "a * b") || x->arg[0] < 0 ||
+        x->arg[1] < 0)
         return 0;
     for (int i = 0; i < 2; i++) {
         t->load[i] = writer_origin(w, w->k->step[body].arg[i]);

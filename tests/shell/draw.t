@@ -13,6 +13,11 @@ for task in silu_bias softmax residual_rmsnorm matmul_bias_relu linear_silu_scal
     is "$task: right kernels" "$(judged $task "$tmp/$task"-[12].cu | paste -sd ' ')" 'ok ok'
 done
 
+# A norm of n numbers, of which a joined tensor has 2 n: its results are stored once each.
+"$BIN/quern-kernel" --task mirrored_norm --task-root tests/fixtures/layout --seed 1 >"$tmp/mirrored.cu"
+grep -q 'for (.* < count_1; ' "$tmp/mirrored.cu" && ! grep -q 'for (.* \* n; ' "$tmp/mirrored.cu"
+ok $? 'results that a fold of fewer elements comes before are stored once each'
+
 # Of each mistake the first two of each task.
 for task in softmax layernorm matmul row_sum gelu; do
     "$BIN/quern-kernel" --task $task --seed 40 --count 90 --mistakes 1 --texts --output "$tmp" 2>"$tmp/texts"
