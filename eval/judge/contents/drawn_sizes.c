@@ -60,14 +60,41 @@ static void note_index(void *ctx, int value, int64_t size)
     if (indices_of_input(n->graph, value, n->input, &plus)) n->fits &= n->high + plus < size;
 }
 
+static int has_word(const Task *t, const char *const *words, int n)
+{
+    for (int i = 0; t->graph && i < t->graph->n_nodes; i++)
+        for (int k = 0; k < n; k++)
+            if (strstr(t->graph->text[i], words[k])) return 1;
+    return 0;
+}
+
 static int has_indices(const Task *t)
 {
     static const char *const words[] = {"index",  "embedding", "gather",        "scatter",
                                         "select", "nll",       "cross_entropy", "take"};
-    for (int i = 0; t->graph && i < t->graph->n_nodes; i++)
-        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-            if (strstr(t->graph->text[i], words[k])) return 1;
-    return 0;
+    return has_word(t, words, sizeof words / sizeof *words);
+}
+
+/* How many results of slices, which end where the sizes do, have no elements. */
+static int count_empty(const Task *t, const Workload *w)
+{
+    GraphBound *b;
+    int n = 0;
+    if (task_graph_bind(t, w, &b, NULL)) return 0;
+    for (int i = 0; i < b->graph->n_nodes; i++)
+        n += strstr(b->graph->text[i], "slice") && !op_elements(&b->calls[i].call.result[0]);
+    graph_bound_free(b);
+    return n;
+}
+
+/* A slice has elements at the timed sizes, and none at these: kernels have no tensor for it. */
+static int loses_slices(const Task *t, const Workload *w)
+{
+    static const char *const words[] = {"slice"};
+    const Workload *timed = task_largest_timed(t);
+    if (!timed || !has_word(t, words, 1)) return 0;
+    const int n = count_empty(t, w);
+    return n && n > count_empty(t, timed);
 }
 
 /* Is there all that indices name, integers of inputs and those that the graph makes? An input may index
@@ -105,7 +132,7 @@ double drawn_sizes_work(const Task *t, const Workload *w)
             return HUGE_VAL;
     for (int i = 0; i < t->n_outputs; i++)
         if (task_elements(t, w, &t->outputs[i], &n, NULL)) return HUGE_VAL;
-    if (!indices_are_there(t, w)) return HUGE_VAL;
+    if (!indices_are_there(t, w) || loses_slices(t, w)) return HUGE_VAL;
     return task_cost(t, w, &bytes, &flops, NULL) ? HUGE_VAL : bytes / sizeof(float) + flops;
 }
 

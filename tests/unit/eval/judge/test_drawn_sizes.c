@@ -14,6 +14,7 @@
 #include "eval/judge/contents/drawn_sizes.h"
 #include "eval/judge/contents/drawn_tolerance.h"
 #include "tests/fixture_path.h"
+#include "tests/small_draft.h"
 
 enum { SEED = 7 };
 
@@ -260,6 +261,31 @@ static void volumes_are_large(void **state)
     taskset_release(&all);
 }
 
+static void slices_keep_elements(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"v = aten.slice.Tensor(x, 0, 1, None, 3)",
+                                        "y = aten.sum.dim_IntList(v, [0])"};
+    Small s;
+    small(&s, lines, 2, 2, 1);
+    s.axes[0] = (DraftAxis){.name = "rows", .size = 8};
+    s.axes[1] = (DraftAxis){.name = "cols", .size = 192};
+    s.inputs[0] = tensor("x", DTYPE_F32, "rows", "cols");
+    Task *t = derived(&s.d);
+    int drawn = 0;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        DrawnSizes *d = drawn_sizes_new(t, seed);
+        for (int i = 0; i < drawn_sizes_directions(d); i++) {
+            const Workload *w = drawn_sizes_at(d, i, 0);
+            drawn += w != NULL;
+            assert_true(!w || w->axis[0] > 1);
+        }
+        drawn_sizes_free(d);
+    }
+    assert_true(drawn > 0);
+    task_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +295,7 @@ int main(void)
         cmocka_unit_test(groups_of_channels_have_all_remainders),
         cmocka_unit_test(planes_are_wide_in_both_axes),
         cmocka_unit_test(volumes_are_large),
+        cmocka_unit_test(slices_keep_elements),
         cmocka_unit_test(sizes_without_a_graph_are_not_below_those_of_the_checks),
         cmocka_unit_test(sizes_of_a_condition_are_small_and_aligned),
         cmocka_unit_test(a_bound_of_the_tolerance_tells_or_does_not)};
