@@ -295,7 +295,8 @@ static int has_place(const Writer *w, int step)
 
 int writer_is_guarded(const Writer *w, int step)
 {
-    return w->k->step[step].inside && !w->k->step[step].place && node_of(w, step)->kind == NODE_PAD;
+    return w->k->step[step].inside && !w->k->step[step].place && !is_load(w, step) &&
+           node_of(w, step)->kind == NODE_PAD;
 }
 
 /* 1: a load whose place, or whether it is there, is known late: from a step that differs in columns. */

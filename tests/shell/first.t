@@ -16,6 +16,7 @@ for t in gate_norm_silu_bf16 clamp_colsum scale_bias_flip hswish_gate_f16 mm_tan
 done
 export QUERN_TASKS=$root/tests/fixtures/layout
 is_right small_l1 # tasks/composed/leaky_l1 with an eighth of its rows
+is_right stored_pad # a padded tensor that is an output, in another padded one
 is_right scan_chain
 [ "$(grep -c '^//@ launch' scan_chain.cu)" = 2 ] && grep -q 'dim3(32, 16)' scan_chain.cu
 ok $? "running sums, one behind the other, are one kernel; where columns lie side by side 32 to a block"
