@@ -166,7 +166,8 @@ static int put_last(Nodes *n, int node, int computed)
     choose_name(n, name_of(n, node), "last", n->node[at].name);
     n->node[at].stored = n->node[at].last = 1;
     if (computed) {
-        Node tensor = n->node[view_moved(n, at, 0)];
+        const int own = view_moved(n, at, 0); /* which may move n->node */
+        Node tensor = n->node[own];
         tensor.value = n->node[node].value;
         n->node[node] = tensor;
     }
