@@ -30,6 +30,8 @@ ok $? "a damaged archive is refused"
 printf '#!/bin/sh\nexit 1\n' >no-torch; chmod +x no-torch; touch model.py
 optimize OP=model.py PYTHON=./no-torch "${here[@]}"; [ $rc = 2 ] && grep -q './no-torch has no PyTorch' err
 ok $? "a Python without PyTorch is named"
+PYTHON=./no-torch optimize OP=model.py "${here[@]}"; [ $rc = 2 ] && grep -q './no-torch has no PyTorch' err
+ok $? "the environment may name Python, too"
 [ -n "$("$BUILD/bin/quern-devices" --gpus 2>/dev/null)" ] ||
   { optimize OP=model.py PYTHON=./no-torch RUNS=runs; grep -q 'no GPU is here: times are predicted' err; }
 ok $? "where there is no GPU, a simulator is named"
@@ -78,16 +80,25 @@ ok $? "what the export found is told"
 mkdir empty; optimize OP=empty/; [ $rc = 2 ] && grep -q 'has no task.json' err
 ok $? "a folder without a task is refused"
 
-optimize OP="$op" BUDGTE=2m; [ $rc = 2 ] && grep -q 'BUDGTE is a setting of a model' err
+optimize OP="$op" ROUNDS=2; [ $rc = 2 ] && grep -q 'ROUNDS is a setting of a model' err
 ok $? "a setting of the training needs TRAIN=1"
+says='quern optimize: BUDGTE: there is no such variable; did you mean BUDGET?'
+for train in '' 1; do
+  optimize OP="$op" BUDGTE=2m TRAIN=$train; [ $rc = 2 ] && [ "$(cat err)" = "$says" ]
+  ok $? "a misspelt name is no setting of the training: TRAIN=$train"
+done
 optimize OP="$op" TOLERANCE=lots RUNS=runs
 [ $rc != 0 ] && grep -q 'TOLERANCE: expected default' err
 ok $? "a tolerance is a setting of the search"
 optimize OP="$op" TRAIN=yes; [ $rc = 2 ] && grep -q 'TRAIN is 1 or nothing' err
 ok $? "TRAIN is 1 or nothing"
 optimize OP=model.py DEVICES=cuda:77 RUNS=runs
-[ $rc = 2 ] && [ "$(cat err)" = 'quern optimize: DEVICES=cuda:77: there is no cuda:77 here' ]
+[ $rc = 2 ] && grep -q '^quern optimize: DEVICES=cuda:77: there is no cuda:77 here, but .*sim:h100 ' err &&
+  [ "$(wc -l <err)" = 1 ]
 ok $? "a device that is not there is named, before the module is read"
+optimize OP=model.py DEVICES=sim:h100,sim:h1 RUNS=runs
+[ $rc = 2 ] && grep -q 'there is no sim:h1 here, but ' err && [ "$(wc -l <err)" = 1 ]
+ok $? "so is a simulator"
 optimize OP="$op" DEVICE=cuda:77 RUNS=runs; [ $rc = 2 ] && grep -q 'there is no cuda:77 here' err
 ok $? "DEVICE is DEVICES"
 
@@ -121,7 +132,7 @@ cp runs/row/search/best.cu before.cu; cp runs/row/search/verdicts.tsv before.tsv
 inode=$(stat -c %i runs/row/row)
 optimize "${row[@]}" "${here[@]}" BUDGET=9m
 [ $rc = 0 ] && cmp before.cu runs/row/search/best.cu && cmp before.tsv runs/row/search/verdicts.tsv &&
-  [ "$inode" = "$(stat -c %i runs/row/row)" ] && ! grep -q '^runs/row/tasks/row' out
+  [ "$inode" = "$(stat -c %i runs/row/row)" ] && ! grep -q '^task: runs/row/tasks/row' out
 ok $? "the same command finds the same, and makes nothing again"
 optimize "${row[@]}" TO=c "${here[@]}" BUDGET=9m; [ $rc = 1 ] &&
   grep -q 'the first kernel is no package: .* runs aten.linear.default: only a torch package' err &&
@@ -146,7 +157,7 @@ optimize OP="$root/tasks/relu" RUN=row "${here[@]}"
 [ $rc = 2 ] && grep -q 'the run runs/row is of .*row.pt2; choose another name' err
 ok $? "another operator does not take the run"
 cp "$root/tests/fixtures/import/causal.pt2" row.pt2
-optimize OP=row.pt2 "${here[@]}" BUDGET=1s; grep -q '^runs/row/tasks/row' out &&
+optimize OP=row.pt2 "${here[@]}" BUDGET=1s; grep -q '^task: runs/row/tasks/row' out &&
   grep -q tril runs/row/tasks/row/task.json
 ok $? "a changed archive is imported again"
 optimize OP="$root/tasks/kernelbench/level1/k1_97_scaleddotproductattention" "${here[@]}"
