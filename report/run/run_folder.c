@@ -52,6 +52,15 @@ static void read_line(RunFolder *r, const char *line, size_t n)
                                                 unescaped(value, (size_t)(line + n - value))};
 }
 
+/* make optimize without TRAIN=1: such a run has no settings. */
+static int is_search(const RunFolder *r)
+{
+    char *path = run_folder_path(r, "search/begun");
+    int is = file_exists(path);
+    free(path);
+    return is;
+}
+
 /* Names the run that is meant, or a few that are there. */
 static void no_run(const char *run, const char *runs, const char *below, Error *err)
 {
@@ -92,6 +101,11 @@ int run_folder_open(const char *run, const char *runs, RunFolder *out, Error *er
         int refused = errno == EACCES;
         if (refused)
             error_errno(err, "cannot open %s", path);
+        else if (is_search(out))
+            error_set(err, ERROR_NOT_FOUND,
+                      "%s is a search of make optimize, which has no stages: "
+                      "%s/search/report.txt says what it found",
+                      out->dir, out->dir);
         else
             no_run(run, runs, out->dir, err);
         free(path);

@@ -28,6 +28,9 @@ run quern-clean ../a; [ $rc = 2 ] && sentence quern-clean 'expected the name of 
 ok $? 'quern-clean takes names alone'
 run quern-status nothing-like-it; [ $rc = 2 ] && grep -Eq '; there are (a, empty|empty, a)$' err
 ok $? 'the runs that are there are named'
+mkdir -p runs/sought/search; : >runs/sought/search/begun
+run quern-status sought; [ $rc = 2 ] && sentence quern-status 'runs/sought is a search of make optimize, '
+ok $? 'a search of make optimize is told from no run'
 mkdir runs/overnight; cp runs/a/settings.mk runs/overnight/; run quern-status overnihgt
 [ $rc = 2 ] && sentence quern-status '; did you mean overnight?'
 ok $? 'the run that is meant is named'
