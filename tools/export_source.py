@@ -96,6 +96,12 @@ class Function(torch.nn.Module):
         return self.function(*args, **keywords)
 
 
+def public(scope):
+    """Classes and functions that a module itself has, and modules that lie in it."""
+    return [n for n, v in vars(scope).items() if n[0] != "_" and (isinstance(v, torch.nn.Module)
+            or callable(v) and getattr(v, "__module__", None) == scope.__name__)]
+
+
 class Named:
     """A module that a Python file or an importable module has: Model, a factory, the only class of a module,
     or the attribute that is named behind a colon."""
@@ -110,6 +116,9 @@ class Named:
             self.name = attribute or self.find(name)
             self.maker = self.scope
             for part in self.name.split("."):
+                if not hasattr(self.maker, part):
+                    has = [n for n in public(self.scope) if n not in (*EXAMPLES, "get_init_inputs")]
+                    raise Refused(f"{name} has no {self.name}; it has {', '.join(has[:8]) or 'nothing'}")
                 self.maker = getattr(self.maker, part)
         except (ImportError, AttributeError) as e:
             raise Refused(f"{path} cannot be imported: {e}") from e

@@ -237,6 +237,9 @@ rest = {"type": "tuple", "items": [["0", None], ["1", t]]}
 batch = {"type": "dict", "keys": [["left", t], ["rest", rest]]}
 assert call == {"x": t, "batch": batch, "scale": t, "bias": None}'
 ok $? "the call is in the task, for packages"
+export_args made.py:sealed -o sealed.pt2
+[ $rc = 1 ] && grep -q '^export: made.py has no sealed; it has .*scaled' err
+ok $? "a wrong name is refused with those that are there" "$(cat err)"
 export_args made.py:scaled --input 'float32[6,8]' --input 'float32[8]' -o scaled.pt2
 run quern-import scaled.pt2 -o tasks && grep -q 'aten.rsqrt' tasks/scaled/task.json
 ok $? "a function that is named is exported"
