@@ -2,9 +2,8 @@
  *
  * Such an atomic is in a loop of which its result decides the end, at one address. A loop that draws numbers
  * from a queue has these, too, but works on what it has drawn: the address of another access follows from the
- * result, also where it goes through shared memory, or what it stores. So does a sum that is made of
- * comparisons: what it stores follows from what it has found. The same atomic before the loop waits, too: it
- * is the loop's first look. */
+ * result, also where it goes through memory. So does a sum that is made of comparisons: what they store
+ * follows from what it has found. The same atomic before the loop waits, too: it is the loop's first look. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +16,7 @@ typedef struct {
     int *last_to; /* by instruction: the last branch back to it; -1: there is none */
     int first, last;
     uint8_t *follows[REG_CLASSES]; /* by register */
-    int shared;                    /* so does what is in shared memory */
+    int stored;                    /* so does what is in memory */
     int grows;                     /* one more has been found */
     int64_t steps;                 /* that are left for all atomics of the function */
 } Loop;
@@ -49,9 +48,10 @@ static int uses(const Loop *l, const PtxInst *in)
     return in->guard >= 0 && l->follows[REG_PRED][in->guard];
 }
 
-static int is_shared(const PtxInst *in, const char *op)
+/* Of ld or st: is it one of memory? */
+static int is_of_memory(const PtxInst *in, const char *op)
 {
-    return !strcmp(in->op, op) && (ptx_has_mod(in, "shared") || ptx_has_mod(in, "shared::cta"));
+    return !strcmp(in->op, op) && !ptx_has_mod(in, "param");
 }
 
 static int is_call(const PtxInst *in)
@@ -68,7 +68,7 @@ static int is_of_parameter(const PtxInst *in)
 static void find_followers(Loop *l, int atomic)
 {
     const int calls = is_call(&l->p->insts[atomic]);
-    l->shared = 0;
+    l->stored = 0;
     for (int k = 0; k < REG_CLASSES; k++) memset(l->follows[k], 0, (size_t)l->p->n_regs[k] + 1);
     if (!calls) follow(l, &l->p->insts[atomic].operands[0]);
     for (l->grows = 1; l->grows && l->steps > 0;) {
@@ -77,17 +77,18 @@ static void find_followers(Loop *l, int atomic)
         for (int i = l->first; i <= l->last; i++) {
             const PtxInst *in = &l->p->insts[i];
             if (in->bad) continue;
-            const int brings = (l->shared && is_shared(in, "ld")) || (calls && is_of_parameter(in));
+            const int brings =
+                (l->stored && is_of_memory(in, "ld")) || (calls && is_of_parameter(in));
             if (ptx_has_dest(in) && (uses(l, in) || brings)) follow(l, &in->operands[0]);
-            if (!l->shared && is_shared(in, "st") && uses(l, in)) l->shared = l->grows = 1;
+            if (!l->stored && is_of_memory(in, "st") && uses(l, in)) l->stored = l->grows = 1;
         }
     }
 }
 
-/* Of an access: does its address follow from the result, or what it stores but in shared memory? */
+/* Of an access: does its address follow from the result, or what an atomic stores? */
 static int works(const Loop *l, const PtxInst *in)
 {
-    if (is_shared(in, "st")) return reads(l, &in->operands[0]);
+    if (is_of_memory(in, "st")) return reads(l, &in->operands[0]);
     static const char *const accesses[] = {"ld", "st", "atom", "red", "cp", "ldu"};
     for (size_t i = 0; i < sizeof accesses / sizeof *accesses; i++) {
         if (strcmp(in->op, accesses[i])) continue;
@@ -117,6 +118,7 @@ static int may_wait(Loop *l, int atomic)
     const PtxInst *at = &l->p->insts[atomic];
     const int calls = is_call(at);
     int decides = 0;
+    l->steps -= l->last - l->first;
     if (at->n_operands < 2 || (!calls && is_moved(l, &at->operands[1]))) return 0;
     find_followers(l, atomic);
     for (int i = l->first; i <= l->last; i++) {

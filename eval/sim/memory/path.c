@@ -30,7 +30,7 @@ struct BlockPaths {
         WarpPath path;
     } compared[WORDS]; /* the words that warps have changed by comparing and swapping */
     int tells;
-    uint64_t looked; /* 1 + the word of other blocks that the block looked at last */
+    uint64_t looked; /* 1 + the first word of other blocks that the block looked at last */
 };
 
 static int slot_of(uint32_t at)
@@ -80,10 +80,22 @@ static Lines lines_of(const Access *a)
     return (Lines){lo / LINE_BYTES, n < LINES ? n : LINES, lo >= ARENA_BASE};
 }
 
-/* The word of a lane, as cooperative_* counts them. */
-static uint64_t word_of(const Access *a, uint32_t lane)
+/* The words of a lane, as told.h counts them. */
+typedef struct {
+    uint64_t first, last;
+} Words;
+
+static Words words_of(const Access *a, uint32_t lane)
 {
-    return access_address(a, (int)lane) / WORD_BYTES;
+    const uint64_t at = access_address(a, (int)lane);
+    return (Words){at / WORD_BYTES, (at + (uint64_t)a->size - 1) / WORD_BYTES};
+}
+
+/* Is the first word that the block has looked at last among these? */
+static int looked_at(const Warp *w, Words words)
+{
+    const uint64_t looked = w->x->paths->looked;
+    return looked > words.first && looked <= words.last + 1;
 }
 
 /* What the blocks tell one another that run together; NULL: the access is no part of it. */
@@ -104,8 +116,9 @@ static void tell_blocks(Warp *w, const Access *a, const WarpPath *path)
     ToldWords *told = told_among(w, a);
     EACH_LANE(told ? a->mask : 0, i)
     {
-        const uint64_t word = word_of(a, i);
-        told_tell(told, word, path, w->x->paths->looked == word + 1);
+        const Words words = words_of(a, i);
+        const int looked = looked_at(w, words);
+        for (uint64_t k = words.first; k <= words.last; k++) told_tell(told, k, path, looked);
     }
 }
 
@@ -116,9 +129,10 @@ static void hear_blocks(Warp *w, const Access *a)
     if (!w->x->paths) w->x->paths = memory_alloc(sizeof *w->x->paths);
     EACH_LANE(a->mask, i)
     {
-        const uint64_t word = word_of(a, i);
-        told_hear(told, w, word, w->x->paths->looked == word + 1);
-        w->x->paths->looked = word + 1;
+        const Words words = words_of(a, i);
+        const int looked = looked_at(w, words);
+        for (uint64_t k = words.first; k <= words.last; k++) told_hear(told, w, k, looked);
+        w->x->paths->looked = words.first + 1;
     }
 }
 

@@ -133,6 +133,15 @@ static const Case loops[] = {
      "%r4, [words]; setp.lt.u32 %p1, %r4, %n; mul.wide.u32 %rd3, %r4, 4; add.u64 %rd3, %rd3, %rd0; "
      "st.global.u32 [%rd3], %r0; @%p1 bra L1;",
      0},
+    {"and keeps what it has found at one place",
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; st.global.u32 [%rd0+8], %r3; setp.lt.u32 %p1, %r3, "
+     "9; @%p1 bra L1;",
+     1},
+    {"and passes on what it draws by global memory",
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; st.global.u32 [%rd0+8], %r3; bar.sync 0; "
+     "ld.global.u32 %r4, [%rd0+8]; setp.lt.u32 %p1, %r4, %n; mul.wide.u32 %rd3, %r4, 4; add.u64 "
+     "%rd3, %rd3, %rd0; st.global.u32 [%rd3], %r0; @%p1 bra L1;",
+     0},
     {"and says whether all go on",
      "L1: atom.global.add.u32 %r3, [%rd0], 1; st.shared.u32 [words], %r3; bar.sync 0; "
      "ld.shared.u32 "
