@@ -10,11 +10,11 @@ static const char *operator_of(const json_t *node)
 }
 
 /* The operator's name without its overload is one of a list that NULL ends. */
-static int is_one_of(const char *operator, const char * const * list)
+static int is_one_of(const char *op, const char *const *list)
 {
-    size_t len = strcspn(operator, ".");
+    size_t len = strcspn(op, ".");
     for (; *list; list++)
-        if (strlen(*list) == len && !strncmp(operator, * list, len)) return 1;
+        if (strlen(*list) == len && !strncmp(op, *list, len)) return 1;
     return 0;
 }
 
@@ -109,13 +109,12 @@ static int pin_indexed(Program *p, const json_t *node, const char *tensor, const
     return 0;
 }
 
-static int pin_table(Program *p, const json_t *node, const char *operator, const json_t * set,
-                     Error *err)
+static int pin_table(Program *p, const json_t *node, const char *op, const json_t *set, Error *err)
 {
-    int is_embedding = !strncmp(operator, "embedding.", 10);
+    int is_embedding = !strncmp(op, "embedding.", 10);
     const char *tensor = tensor_of(argument(node, is_embedding ? "weight" : "self"));
     if (!tensor) return 0;
-    if (!strncmp(operator, "index.", 6)) return pin_indexed(p, node, tensor, set, err);
+    if (!strncmp(op, "index.", 6)) return pin_indexed(p, node, tensor, set, err);
     if (!takes_any(argument(node, is_embedding ? "indices" : "index"), set)) return 0;
     json_t *dim = json_object_get(argument(node, "dim"), "as_int");
     return pin_dimension(p, tensor, json_integer_value(dim), err);
@@ -134,12 +133,12 @@ int tables_pin(Program *p, Error *err)
     int rc = 0;
     json_array_foreach(p->nodes, i, node)
     {
-        const char *operator= operator_of(node);
+        const char *op = operator_of(node);
         json_t *inputs = json_object_get(node, "inputs");
-        if (is_one_of(operator, tables))
-            rc = pin_table(p, node, operator, set, err);
-        else if (!is_one_of(operator, within) &&
-                 ((is_one_of(operator, bounds) && has_number(node)) || takes_any(inputs, set)))
+        if (is_one_of(op, tables))
+            rc = pin_table(p, node, op, set, err);
+        else if (!is_one_of(op, within) &&
+                 ((is_one_of(op, bounds) && has_number(node)) || takes_any(inputs, set)))
             add_results(node, set);
         if (rc) break;
     }

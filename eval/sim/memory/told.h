@@ -22,11 +22,11 @@ typedef struct ToldWords {
 } ToldWords;
 
 /* Nobody has told anything yet. The running block stays. */
-void told_begin(ToldWords *t, uint64_t blocks);
-void told_release(ToldWords *t);
+void told_begin(ToldWords *c, uint64_t blocks);
+void told_release(ToldWords *c);
 /* A warp of the current block tells others something by a word, or hears it. looked: the block has looked at
  * that word last. */
-void told_tell(ToldWords *t, uint64_t word, const WarpPath *path, int looked);
-void told_hear(ToldWords *t, Warp *w, uint64_t word, int looked);
+void told_tell(ToldWords *c, uint64_t word, const WarpPath *path, int looked);
+void told_hear(ToldWords *c, Warp *w, uint64_t word, int looked);
 
 #endif
