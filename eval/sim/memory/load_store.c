@@ -393,6 +393,8 @@ static int store_global(Warp *w, Access *a)
     if (a->mo->order != ORDER_WEAK) {
         waits_store(w, a);
         path_tell(w, a);
+    } else if (w->x->cooperative || w->x->cluster) {
+        path_tell_plainly(w, a);
     }
     if (global_check_store(w, a, store_changes)) return -1;
     traffic_count(w, a, MEM_STORE);

@@ -17,7 +17,8 @@ enum {
     LINE_BYTES = 128,
     SPACES = 2,
     WORDS = 256,
-    WORD_BYTES = 4
+    WORD_BYTES = 4,
+    FLAG_BYTES = 16
 };
 
 struct BlockPaths {
@@ -133,6 +134,18 @@ static void hear_blocks(Warp *w, const Access *a)
         const int looked = looked_at(w, words);
         for (uint64_t k = words.first; k <= words.last; k++) told_hear(told, w, k, looked);
         w->x->paths->looked = words.first + 1;
+    }
+}
+
+void path_tell_plainly(Warp *w, const Access *a)
+{
+    ToldWords *told = told_among(w, a);
+    if (!told || (int64_t)a->p->max - a->p->min >= FLAG_BYTES) return;
+    const WarpPath path = path_of(w);
+    EACH_LANE(a->mask, i)
+    {
+        const Words words = words_of(a, i);
+        for (uint64_t k = words.first; k <= words.last; k++) told_tell_plainly(told, k, &path);
     }
 }
 

@@ -49,7 +49,11 @@ void path_await_phase(Warp *w, uint32_t at);
 /* An atomic or a store that is not weak, and a load that is none or an atomic that may take a lock. */
 void path_tell(Warp *w, const Access *a);
 void path_hear(Warp *w, const Access *a);
-/* The same of a word that a comparison has changed, apart: sums that are made of comparisons do not wait. */
+/* A weak store to a few words of global memory, by which blocks that run together may tell one another
+ * something. */
+void path_tell_plainly(Warp *w, const Access *a);
+/* What path_tell and path_hear are, of a word that a comparison has changed, apart: sums that are made of
+ * comparisons do not wait. */
 void path_tell_compared(Warp *w, const Access *a);
 void path_hear_compared(Warp *w, const Access *a);
 

@@ -24,6 +24,7 @@ void told_release(ToldWords *c)
 {
     for (size_t i = 0; i < c->cap; i++) free(c->words[i].of);
     free(c->words);
+    free(c->plain);
     *c = (ToldWords){0};
 }
 
@@ -75,11 +76,24 @@ void told_tell(ToldWords *c, uint64_t word, const WarpPath *path, int looked)
     for (uint64_t b = 0; b < c->blocks; b++) t->of[b] &= (uint8_t) ~(HAS_TOLD | HAS_LOOKED);
 }
 
+static PlainWord *plain_at(const ToldWords *c, uint64_t word)
+{
+    return &c->plain[word * 0x9e3779b97f4a7c15u >> 32 & (PLAIN_WORDS - 1)];
+}
+
+void told_tell_plainly(ToldWords *c, uint64_t word, const WarpPath *path)
+{
+    if (!c->plain) c->plain = memory_array(PLAIN_WORDS, sizeof *c->plain);
+    *plain_at(c, word) = (PlainWord){word + 1, *path};
+}
+
 /* What waits for the end of a phase does not wait for others that have gone on and told something since. It
  * waits for more where it looks again after that end. */
 void told_hear(ToldWords *c, Warp *w, uint64_t word, int looked)
 {
     ToldWord *t = c->cap ? slot_of(c, word) : NULL;
+    const PlainWord *plain = c->plain ? plain_at(c, word) : NULL;
+    if (plain && plain->word == word + 1) path_await(w, &plain->path);
     if (!t || !t->word) return;
     if (t->phases) path_await(w, &t->ended);
     if (!t->phases || !t->of || t->of[c->current] & TAKES_TURNS ||

@@ -14,10 +14,19 @@ typedef struct {
     WarpPath arriving, ended; /* of the phase under way, and of the last one */
 } ToldWord;
 
+/* A word that a weak store has set, as before a fence. It displaces that of another word. */
+typedef struct {
+    uint64_t word; /* 1 + its index; 0: none */
+    WarpPath path;
+} PlainWord;
+
+enum { PLAIN_WORDS = 256 };
+
 typedef struct ToldWords {
     ToldWord *words; /* a hash table; NULL: nobody has told anything */
     size_t n, cap;
     int n_phased;             /* words with an array of the blocks */
+    PlainWord *plain;         /* PLAIN_WORDS; NULL: there are none */
     uint64_t blocks, current; /* current: the running one */
 } ToldWords;
 
@@ -27,6 +36,8 @@ void told_release(ToldWords *c);
 /* A warp of the current block tells others something by a word, or hears it. looked: the block has looked at
  * that word last. */
 void told_tell(ToldWords *c, uint64_t word, const WarpPath *path, int looked);
+/* The same by a store that is weak. */
+void told_tell_plainly(ToldWords *c, uint64_t word, const WarpPath *path);
 void told_hear(ToldWords *c, Warp *w, uint64_t word, int looked);
 
 #endif
