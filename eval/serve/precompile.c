@@ -112,7 +112,8 @@ static void compile_task(Compiler *c, const HelperContext *x, const Buffer *body
     uint64_t at = random_hash(job.task, strlen(job.task)) % TASKS_BEGUN;
     if (atomic_exchange(&x->begun[at], 1)) return;
     if (taskset_load(NULL, job.task, &set, NULL)) return;
-    for (int i = 0; i < set.n; i++) compile_ahead(c, x->arch, set.tasks[i]);
+    Task *t = taskset_find(&set, job.task, strlen(job.task)); /* not "all", or a set */
+    if (t) compile_ahead(c, x->arch, t);
     taskset_release(&set);
 }
 
