@@ -44,8 +44,7 @@ static int is_own(Task *t, double memory)
         printf("%s: shortened: a tensor of 2^31 elements or more\n", t->name);
     else
         printf("%s: shortened: inputs and outputs of %.1f GiB, %.1f GiB between them, contents of "
-               "%.1f GiB in "
-               "float64\n",
+               "%.1f GiB in float64\n",
                t->name, s.tensors / gib, s.between / gib, s.drawn / gib);
     return 0;
 }
@@ -70,23 +69,13 @@ int main(int argc, char **argv)
     const char *words[1], *names = NULL;
     double memory = usual_gib;
     int only_gpus = 0;
-    const Flag flags[] = {{.name = "gpus",
-                           .kind = FLAG_BOOL,
-                           .target = &only_gpus,
-                           .help = "leave out the simulators; nothing printed: no GPU"},
-                          {.name = "own-sizes",
-                           .kind = FLAG_TEXT,
-                           .target = &names,
-                           .help = "instead: how many of these tasks or sets, by comma, a GPU "
-                                   "times at the sizes that their "
-                                   "modules have, and which it does not"},
-                          {.name = "memory",
-                           .kind = FLAG_FLOAT,
-                           .target = &memory,
-                           .help = "of that GPU, in GiB; one of 80 GB has 79.6",
-                           .min = 1,
-                           .max = 4096},
-                          {0}};
+    const Flag flags[] = {
+        {"gpus", FLAG_BOOL, &only_gpus, "leave out the simulators; nothing printed: no GPU"},
+        {"own-sizes", FLAG_TEXT, &names,
+         "instead: how many of these tasks or sets, by comma, a GPU times at the sizes that their "
+         "modules have, and which it does not"},
+        {"memory", FLAG_FLOAT, &memory, "of that GPU, in GiB; one of 80 GB has 79.6", 1, 4096},
+        {0}};
     const FlagSpec spec = {
         .program = "quern-devices",
         .synopsis = "[--gpus] | --own-sizes NAMES [--memory GIB]",
