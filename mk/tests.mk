@@ -39,7 +39,7 @@ TEST_SETTINGS = build="$$(realpath '$(BUILD)')"; export QUERN_BUILD="$$build" QU
 test:
 	+@$(MAKE) --no-print-directory $(ALL_CORES) build test-programs
 	@$(TEST_SETTINGS); rm -f "$$build"/trash/*/tap; \
-	  prove --timer -j7 --exec tests/run $$(tests/order $(SHELL_TESTS) $(UNIT_TESTS)) || \
+	  prove --timer -j5 --exec tests/run $$(tests/order $(SHELL_TESTS) $(UNIT_TESTS)) || \
 	  { tests/failed >&2; rm -rf "$$QUERN_TEST_CACHE"; exit 1; }
 
 # The times of the last runs become those that a fresh clone begins with.

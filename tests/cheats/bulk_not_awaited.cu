@@ -2,7 +2,7 @@
 // task: relu
 // expect sim: race
 // expect cuda: ok | wrong_result | nondeterministic | out_of_bounds | launch_error | timeout
-// says sim: no barrier between
+// says sim: has not waited for its mbarrier
 //@ launch relu<<<ceil_div(n, 2048), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)
 {

@@ -11,6 +11,7 @@
 #include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/memory/block_waits.h"
 #include "eval/sim/memory/cluster.h"
+#include "eval/sim/memory/landed.h"
 #include "eval/sim/memory/order.h"
 #include "eval/sim/memory/path.h"
 #include "eval/sim/memory/proxy.h"
@@ -38,6 +39,7 @@ static void complete(Exec *x, int index)
     b->parties = b->arrived;
     b->count = b->arrived = b->expected = 0;
     barrier_passed(x);
+    landed_join(x);
     for (int i = 0; i < c->n_warps; i++) {
         Warp *w = &x->warps[i];
         for (int s = 0; s < w->n_splits; s++)

@@ -9,6 +9,7 @@
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/cluster.h"
+#include "eval/sim/memory/landed.h"
 #include "eval/sim/memory/path.h"
 #include "eval/sim/memory/shadow.h"
 
@@ -60,6 +61,7 @@ static int end_phase(Warp *w, const Inst *in, Mbarrier b)
     memcpy(&v, b.p, 8);
     uint64_t expected = v & COUNT_MASK, pending = v >> COUNT_BITS & COUNT_MASK;
     path_arrive(w->x, b.at, w);
+    landed_arrive(w, b.at);
     if (pending || bulk_missing(w->x, b.at)) return 0;
     path_end_phase(w->x, b.at);
     v = state_of(expected, expected, (v & PARITY) ^ PARITY);
@@ -71,6 +73,7 @@ static int end_phase(Warp *w, const Inst *in, Mbarrier b)
     int r = async_land_tied(w, in, b.at) || bulk_land(w, in, b.at);
     if (k) k->actor = actor;
     if (r) return -1;
+    landed_end_phase(w->x, b.at);
     barrier_passed(w->x);
     return w->x->faulted ? -1 : 0;
 }
@@ -130,7 +133,7 @@ static int run_lane(Warp *w, const Inst *in, int lane)
     default:
         parity = in->k0 == MBARRIER_WAIT ? row64(w, in->a)[lane] & PARITY : count & 1 ? PARITY : 0;
         if (w->x->cluster && (v & PARITY) != parity) cluster_await(w->x, b.at);
-        if ((v & PARITY) != parity) path_await_phase(w, b.at);
+        if ((v & PARITY) != parity) path_await_phase(w, b.at), landed_await(w, b.at);
         w->awaits = (v & PARITY) != parity ? NULL : in;
         w->awaited = b.at;
         put_pred(w, in->e, 1u << lane, (v & PARITY) != parity ? FULL_MASK : 0);

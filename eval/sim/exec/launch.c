@@ -16,6 +16,7 @@
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/cooperative.h"
 #include "eval/sim/memory/doubts.h"
+#include "eval/sim/memory/landed.h"
 #include "eval/sim/memory/order.h"
 #include "eval/sim/memory/path.h"
 #include "eval/sim/memory/proxy.h"
@@ -228,6 +229,7 @@ static void start_block(Exec *x, uint64_t linear)
     order_start_block(x);
     waits_start_block(x);
     proxy_start_block(x);
+    landed_start_block(x);
     async_start_block(x);
     bulk_start_block(x);
     wgmma_start_block(x);

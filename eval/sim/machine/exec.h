@@ -114,6 +114,7 @@ struct Exec {
     WgmmaReads *wgmma;                    /* products under way; NULL: none issued */
     struct BlockPaths *paths;  /* of the block (memory/path.h); NULL: nothing has arrived */
     struct BlockOrder *order;  /* the block's fences (memory/order.h); NULL: none */
+    struct Landed *landed;     /* of the block (memory/landed.h); NULL: no copy has landed */
     struct ProxyFences *proxy; /* of the block (memory/proxy.h); NULL: not needed */
     struct OrderGraph *graph;  /* of the launch; NULL: no block has ordered anything */
     struct BlockWaits *waits;  /* memory/block_waits.h; NULL: no block waits */

@@ -1,5 +1,6 @@
 /* Blocks in and out of Exec. */
 #include "eval/sim/memory/block_state.h"
+#include "eval/sim/memory/landed.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -67,6 +68,7 @@ void block_release(Exec *x)
     path_release(x);
     order_release_block(x);
     proxy_release_block(x);
+    landed_release(x);
     undefined_clear(x);
     free(x->warps);
     free(x->shared_store);

@@ -1,6 +1,7 @@
 /* A copy is checked in pieces, each as one access of the thread that issued it; a copy by a tensor map row by
  * row. */
 #include "eval/sim/memory/bulk_copy.h"
+#include "eval/sim/memory/landed.h"
 
 #include <stdlib.h>
 
@@ -433,6 +434,7 @@ static int part_land(Warp *w, const Copy *c, Span s)
 {
     if (check_shared(w, s, WRITES)) return -1;
     memcpy(w->x->cta.shared + s.at, c->data + (s.at - c->to), s.bytes);
+    landed_note(w->x, s.at, s.bytes);
     return 0;
 }
 
@@ -544,6 +546,7 @@ int bulk_land(Warp *w, const Inst *in, uint32_t barrier)
     if (!b) return 0;
     bulk_forget(w->x, barrier);
     exec_charge(w->x, b->n_loads);
+    landed_begin(w->x, barrier);
     for (int i = 0; i < b->n_loads; i++) {
         Copy *c = &b->loads[i];
         if (c->barrier != barrier) continue;

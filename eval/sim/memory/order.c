@@ -1,6 +1,7 @@
 /* Who acquires by an atomic without an order, or a volatile load, knows at once what it has observed, as
  * CUDA's own samples do; a relaxed or a weak load needs a fence behind it. */
 #include "eval/sim/memory/order.h"
+#include "eval/sim/memory/landed.h"
 
 #include <stdlib.h>
 
@@ -174,6 +175,7 @@ void order_take_cluster(Exec *x)
 
 void order_meet(Warp *w)
 {
+    landed_meet(w);
     BlockOrder *o = w->x->order;
     if (o && o->flags && o->known[w->index] != o->flags)
         learn(w->x, w->index, &o->known[w->index], o->flags);

@@ -1,6 +1,7 @@
 /* Each word of shared memory has the moment of its last ordinary write, and the warp. Moments count the
  * fences and barriers that had writes before them; those of earlier blocks are below `floor`. */
 #include "eval/sim/memory/proxy.h"
+#include "eval/sim/memory/landed.h"
 
 #include <stdlib.h>
 
@@ -107,6 +108,7 @@ void proxy_note_write(Warp *w, const Access *a)
         if (r.lo < p->lo) p->lo = r.lo;
         if (r.hi > p->hi) p->hi = r.hi;
         for (uint64_t word = r.lo >> 2; word <= (r.hi - 1) >> 2; word++) p->written[word] = mine;
+        landed_overwrite(w->x, r.lo, r.hi - r.lo);
         p->touched = 1;
     }
 }

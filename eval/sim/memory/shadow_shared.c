@@ -3,6 +3,7 @@
  * epoch is unwritten. Warps run one after another between barriers, so a conflict is found at the
  * later access, whatever the order on a device would be. */
 #pragma GCC optimize("O3")
+#include "eval/sim/memory/landed.h"
 #include "eval/sim/memory/shadow.h"
 
 #include <stdio.h>
@@ -152,8 +153,27 @@ static inline uint32_t load_is_bad(uint32_t t, uint32_t mine, uint32_t floor)
     return (uint32_t)(t < floor) | (uint32_t)((t & TAG_BYTES) != TAG_BYTES) | foreign(t, mine);
 }
 
+/* What a bulk copy brings is read by a warp that has not waited for it. */
+static int check_landed(Warp *w, const Access *a)
+{
+    uint32_t barrier;
+    for (int i = 0; i < a->p->n_ranges; i++) {
+        const ShadowRange r = shadow_range(a, i, 0);
+        if (!landed_missing(w, r.lo, r.hi - r.lo, &barrier)) continue;
+        const uint32_t lanes = shadow_lanes(a, 0, r.lo >> 2);
+        exec_fault(
+            w, a->in, lanes ? __builtin_ctz(lanes) : 0, OUTCOME_RACE,
+            "reads shared memory at offset %llu, which a bulk copy brings: the warp has not waited "
+            "for its mbarrier, at offset %u",
+            (unsigned long long)r.lo, barrier);
+        return doubt_load(w, a->in, lanes);
+    }
+    return 0;
+}
+
 int shared_check_load(Warp *w, Access *a)
 {
+    if (w->x->landed && check_landed(w, a)) return -1;
     Cta *c = &w->x->cta;
     uint32_t mine = my_tag(w), floor = c->floor, one = mine | TAG_BYTES;
     uint32_t several = (mine & ~(uint32_t)TAG_WARP_MASK) | TAG_SEVERAL_WARPS | TAG_BYTES;
