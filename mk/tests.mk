@@ -31,7 +31,7 @@ $(foreach m,$(MODULES),$(foreach f,$(call fuzz_of,$(m)), \
 test-programs: $(UNIT_PROGRAMS) $(FUZZERS) ; @:
 
 # ---- running: prove runs each test in a process and a folder of its own, under its own time limit ----
-# tests/order puts the longest first. Seven at a time keep two cores busy, since some tests mostly wait. What
+# tests/order puts the longest first. Five at a time keep two cores busy, since some tests mostly wait. What
 # one test has compiled is there for the others, and for the next `make test` (tests/compiled).
 TEST_SETTINGS = build="$$(realpath '$(BUILD)')"; export QUERN_BUILD="$$build" QUERN_CC='$(CC)' \
   QUERN_TEST_CACHE="$$(tests/compiled "$$build")"
