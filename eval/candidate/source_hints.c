@@ -84,7 +84,7 @@ static int begins_declaration(const char *from, const char *at)
     return words == 2 && strncmp(from, "return", 6) && strncmp(from, "else", 4);
 }
 
-/* What stands behind the name: 1 no initialiser, 0 one, -1 it is no declaration of this name. */
+/* 1: the place declares the name without an initialiser; 0: with one; -1: it declares no such name. */
 static int declared(const char *source, const char *end, const char *name, size_t n)
 {
     const char *from = name, *after = name + n;
@@ -93,8 +93,8 @@ static int declared(const char *source, const char *end, const char *name, size_
     while (from < name && isspace((unsigned char)*from)) from++;
     if (from == name || !begins_declaration(from, name + n - 1)) return -1;
     for (const char *p = from; p < name; p++) {
-        if (*p == '(' || *p == '=') depth += *p == '(' ? 1 : 0;
-        if (*p == ')') depth--;
+        depth += *p == '(';
+        depth -= *p == ')';
     }
     if (depth) return -1;
     const char *before = name;
