@@ -1,4 +1,4 @@
-/* What a source's text tells a reader beside a refusal. A hint is help, never a verdict. */
+/* Hints from a source's text, which are printed beside a refusal. A hint never changes a verdict. */
 #ifndef EVAL_CANDIDATE_SOURCE_HINTS_H
 #define EVAL_CANDIDATE_SOURCE_HINTS_H
 

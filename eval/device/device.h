@@ -240,9 +240,9 @@ typedef struct {
     char why[128]; /* is set: not empty: the part is not known, or takes too long */
 } DeviceCone;
 
-/* Of each tensor whose accesses by the launches of a plan are known, bytes that no launch reads: of an
- * input, of the result of an op line, or of what launches write to a buffer. Outputs are left out, and
- * what no launch reads at all. */
+/* The bytes of a plan's tensors that no launch reads. A tensor is an input, the result of an op line, or what
+ * launches write to a buffer. Three kinds are left out: outputs, tensors that no launch reads at all, and
+ * tensors of which an access is not known. */
 enum { DEVICE_MAX_UNREAD = 24 };
 typedef struct {
     const DevicePtr *outputs; /* n_outputs */

@@ -1,6 +1,6 @@
-/* What the first verdict of a task needs beside its candidate, compiled before: the baseline's kernels and
- * those of the references, at the timed sizes. It takes 0.5 s of the 2 s of such a verdict on an H200
- * (docs/measurements/evaluator.md). The compiler's cache on disk keeps them. */
+/* Compiles the kernels of a task's baseline and references at the timed sizes, before the first verdict
+ * needs them. The compiler's cache on disk keeps the code. On an H200 this compilation takes 0.5 s of the 2 s
+ * of a first verdict (docs/measurements/evaluator.md). */
 #ifndef EVAL_JUDGE_COMPILE_AHEAD_H
 #define EVAL_JUDGE_COMPILE_AHEAD_H
 

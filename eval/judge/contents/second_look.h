@@ -21,9 +21,9 @@ typedef struct {
  * not, or these errors are not known; -1: an Error. */
 int second_look(const SecondLook *l, const TaskDifference *d, Error *err);
 
-/* Of elements that are within a tolerance that tells little of them, and of which *d says how they differ by
- * more than a narrow one, l->by. 1: the first and the worst are within their own errors, or these are not
- * known; 0: they are not; -1: an Error. */
+/* The same for elements within a wide tolerance. *d says which of them differ by more than the narrow
+ * one, l->by. 1: the first and the worst element are within their own errors, or these errors are not known;
+ * 0: an element is not; -1: an Error. */
 int second_look_narrow(const SecondLook *l, const TaskDifference *d, Error *err);
 
 #endif

@@ -14,8 +14,9 @@
 
 enum { PROBED = 16, FEW = 8, MOST = 1 << 14, READ = 64 /* bytes */ };
 
-/* Of the spread of the elements: a tolerance that tells. And what float32 errs at most beside TF32, of 1 and
- * of the largest element: those that are chosen may all lie where a function is nearly zero (2026-11-30). */
+/* TELLS: a tolerance below this share of the elements' spread tells right results from wrong ones.
+ * FLOAT_ERROR: the largest error of float32 beside TF32, relative to the largest element or to 1. Without it,
+ * elements that all lie where a function is nearly zero would have no tolerance (2026-11-30). */
 static const double TELLS = 0.01, FLOAT_ERROR = 0x1p-13;
 
 /* Elements that operators may read for all that are compared; for PROBED of them; for two. And those in

@@ -15,7 +15,7 @@ int timed_elements_can(TimedContents *c);
  * cost too much. */
 int timed_elements_compare(TimedContents *c, const TimedOutputs *r, int64_t *compared, Fault *f);
 
-/* What elements of the inputs are, for a graph that is computed for a few of them. */
+/* The reader of the inputs' elements, by which a graph is computed for a few of its results. */
 DemandInputs timed_inputs(TimedContents *c);
 
 /* The contents are others now. */
