@@ -133,7 +133,10 @@ static int run_lane(Warp *w, const Inst *in, int lane)
     default:
         parity = in->k0 == MBARRIER_WAIT ? row64(w, in->a)[lane] & PARITY : count & 1 ? PARITY : 0;
         if (w->x->cluster && (v & PARITY) != parity) cluster_await(w->x, b.at);
-        if ((v & PARITY) != parity) path_await_phase(w, b.at), landed_await(w, b.at);
+        if ((v & PARITY) != parity) {
+            path_await_phase(w, b.at);
+            landed_await(w, b.at);
+        }
         w->awaits = (v & PARITY) != parity ? NULL : in;
         w->awaited = b.at;
         put_pred(w, in->e, 1u << lane, (v & PARITY) != parity ? FULL_MASK : 0);
