@@ -141,7 +141,7 @@ int library_cublas_gemm(const LibraryProduct *p, void *stream, Error *err)
 static int choose_algorithm(LtPlan *p, Error *err)
 {
     void *preference = NULL;
-    size_t bytes = LIBRARY_GEMM_WORKSPACE;
+    size_t bytes = LIBRARY_LT_WORKSPACE;
     int found = 0;
     if (check(lt.api->preference_create(&preference), "cublasLtMatmulPreferenceCreate", err))
         return -1;
@@ -229,13 +229,13 @@ int library_cublaslt_gemm_bias(const LibraryProduct *of, void *stream, Error *er
     LtPlan *p;
     if (library_cublas_load(err)) return -1; /* cuBLAS has the names of a status */
     if (!lt.handle && check(lt.api->create(&lt.handle), "cublasLtCreate", err)) return -1;
-    if (library_workspace(LIBRARY_GEMM_WORKSPACE, &workspace, err) || find_plan(of, bias, &p, err))
+    if (library_workspace(LIBRARY_LT_WORKSPACE, &workspace, err) || find_plan(of, bias, &p, err))
         return -1;
     if (check(lt.api->operation_set(p->operation, LT_DESC_BIAS_POINTER, &bias, sizeof bias),
               "the bias", err))
         return -1;
     return check(lt.api->matmul(lt.handle, p->operation, &one, library_pointer(of->b), p->a,
                                 library_pointer(of->a), p->b, &zero, c, p->c, c, p->c,
-                                &p->best.algorithm, workspace, LIBRARY_GEMM_WORKSPACE, stream),
+                                &p->best.algorithm, workspace, LIBRARY_LT_WORKSPACE, stream),
                  "cublasLtMatmul", err);
 }
