@@ -20,7 +20,6 @@ typedef struct {
     CudaRunner runner;
     unsigned setup_generation;                     /* has the buffers' range of addresses */
     unsigned mapped_generation[ARENA_MAX_EXTENTS]; /* has this extent of the arena */
-    unsigned timed_generation;                     /* has timed a launch sequence */
     unsigned failed_generation;                    /* the last that ended by its launches' fault */
     Fault failure;                                 /* and which fault */
     unsigned warm_generation;                      /* has run launches */

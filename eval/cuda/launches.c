@@ -50,7 +50,9 @@ static int maps_encode(const CudaDriver *cu, DeviceLaunch *l, Error *err)
 }
 
 /* Limits in seconds, beside those of eval/device/time_limit.h. */
-static const double check_s = 3, first_clock_s = 2, counters_s = 120;
+static const double check_s = 3, counters_s = 120;
+/* Times the limit of a timed sequence without the timing lock: other processes' work takes the GPU in turn. */
+static const double beside_others = 2;
 static const double trusted_s = 60; /* a library is opened at its first call */
 /* Sequences longer than this many periods of the memory's stall meet about as many stalls at any
  * phase, so that they need not wait for one. */
@@ -185,12 +187,11 @@ int launches_run(Device *d, const DeviceLaunch *launches, int n, Fault *fault)
     return execute(d, (CudaCall){.kind = CALL_RUN}, check_s, launches, n, fault, &a);
 }
 
-/* The time limit of a timed sequence, in seconds. A runner's first timed sequence gets more, since
- * the memory that the flush reads is allocated then. */
-static double clock_limit(const Device *d, const Remote *r)
+/* The time limit of a timed sequence, in seconds. */
+static double clock_limit(const Device *d)
 {
-    int first = r->timed_generation != r->runner.generation;
-    return time_limit_s(d->baseline_us, first ? first_clock_s : time_limit_least_s);
+    double s = time_limit_s(d->baseline_us, time_limit_least_s);
+    return lock_held(d->lock) == GPU_EXCLUSIVE ? s : beside_others * s;
 }
 
 int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
@@ -201,11 +202,8 @@ int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mod
     if (phase >= 0 && d->baseline_us < max_periods * 1e-3 * d->stall_ns)
         call.period_ns = d->stall_ns;
     if (call.period_ns) call.phase_ns = (uint32_t)(phase * call.period_ns);
-    double limit = clock_limit(d, &d->remotes[n > 0 ? launches[0].module->home : HOME_CANDIDATE]);
-    int rc = execute(d, call, limit, launches, n, fault, &a);
+    int rc = execute(d, call, clock_limit(d), launches, n, fault, &a);
     if (rc) return rc;
-    Remote *r = remote_of(d, launches[0].module);
-    r->timed_generation = r->runner.generation;
     *out = a.u.clock;
     if (launches[0].module->trusted) d->baseline_us = out->us;
     return 0;

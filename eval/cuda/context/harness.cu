@@ -64,18 +64,29 @@ __device__ double half_value(u32 h)
     return h & 0x8000u ? -v : v;
 }
 
-/* Element i as double. *poison: all its bytes are 0xff. dtype: 0 float32, 1 float16, 2 bfloat16,
- * 3 int32. */
-__device__ double element(const void *p, int dtype, u64 i, bool *poison)
+/* The bits of an element as double. *poison: all its bytes are 0xff. dtype: 0 float32, 1 float16,
+ * 2 bfloat16, 3 int32. */
+__device__ double value_of(u32 bits, int dtype, bool *poison)
 {
     if (dtype == 0 || dtype == 3) {
-        u32 bits = ((const u32 *)p)[i];
         *poison = bits == ~0u && dtype == 0;
         return dtype == 0 ? (double)__uint_as_float(bits) : (double)(int)bits;
     }
-    u32 bits = ((const unsigned short *)p)[i];
     *poison = bits == 0xffffu;
     return dtype == 1 ? half_value(bits) : (double)__uint_as_float(bits << 16);
+}
+
+__device__ inline u32 bits_of(const void *p, int dtype, u64 i)
+{
+    return dtype == 0 || dtype == 3 ? ((const u32 *)p)[i] : ((const unsigned short *)p)[i];
+}
+
+/* The bits of elements 4 * i to 4 * i + 3, by one load. */
+__device__ inline uint4 four_of(const void *p, int dtype, u64 i)
+{
+    if (dtype == 0 || dtype == 3) return ((const uint4 *)p)[i];
+    uint2 v = ((const uint2 *)p)[i];
+    return make_uint4(v.x & 0xffffu, v.x >> 16, v.y & 0xffffu, v.y >> 16);
 }
 
 /* The least magnitude that rounds to infinity in the type: 0x1.ffffffp127, 65520, 0x1.ffp127. */
@@ -142,46 +153,89 @@ __device__ inline void advance(Turn *t)
     if (t->at >= t->period) t->at -= t->period;
 }
 
+/* What one thread has found. worst: complement, since the least key is the worst, and of equals the first. */
+struct Found {
+    u64 wrong, unwritten, first, first_unwritten, worst;
+};
+
+__device__ void look_at(u32 bits, double want, double limit, int dtype, u64 i, Found *f)
+{
+    bool poison;
+    double got = value_of(bits, dtype, &poison);
+    if (poison) {
+        f->unwritten++;
+        if (i < f->first_unwritten) f->first_unwritten = i;
+    }
+    if (close_enough(got, want, limit, dtype)) return;
+    f->wrong++;
+    if (i < f->first) f->first = i;
+    u64 key = (u64)(~excess(got, want, limit)) << 32 | i;
+    if (key < f->worst) f->worst = key;
+}
+
+__device__ inline double limit_of(double want, double atol, double rtol)
+{
+    return __dadd_rn(atol, __dmul_rn(rtol, fabs(want)));
+}
+
+/* Numbers that need no second look. */
+__device__ inline bool near(u32 bits, double want, double atol, double rtol, int dtype)
+{
+    bool poison;
+    double limit = limit_of(want, atol, rtol);
+    return fabs(value_of(bits, dtype, &poison) - want) <= limit && !isinf(limit);
+}
+
+/* Four neighbours a thread, whose loads do not wait for one another: of the n elements those that can be
+ * taken so. Returns how many. */
+__device__ u64 compare_fours(const void *got, const double *want, u64 from, u64 period, int dtype,
+                             u64 n, double atol, double rtol, Found *f)
+{
+    u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    u64 threads = (u64)gridDim.x * blockDim.x;
+    u64 fours = (from || period < n) && (from | period) % 4 ? 0 : n / 4;
+    Turn turn = turn_of(4 * thread, from, period, 4 * threads);
+    for (u64 i = thread; i < fours; i += threads, advance(&turn)) {
+        uint4 x = four_of(got, dtype, i);
+        double2 a = *(const double2 *)(want + turn.at);
+        double2 b = *(const double2 *)(want + turn.at + 2);
+        if (near(x.x, a.x, atol, rtol, dtype) && near(x.y, a.y, atol, rtol, dtype) &&
+            near(x.z, b.x, atol, rtol, dtype) && near(x.w, b.y, atol, rtol, dtype))
+            continue;
+        look_at(x.x, a.x, limit_of(a.x, atol, rtol), dtype, 4 * i, f);
+        look_at(x.y, a.y, limit_of(a.y, atol, rtol), dtype, 4 * i + 1, f);
+        look_at(x.z, b.x, limit_of(b.x, atol, rtol), dtype, 4 * i + 2, f);
+        look_at(x.w, b.y, limit_of(b.y, atol, rtol), dtype, 4 * i + 3, f);
+    }
+    return 4 * fours;
+}
+
 /* Compare n elements with the `period` ones of want, read from element `from` on, cyclically. */
 extern "C" __global__ void harness_compare(const void *got, const double *want, u64 from,
                                            u64 period, int dtype, u64 n, double atol, double rtol,
                                            Difference *out)
 {
-    u64 wrong = 0;
-    u64 unwritten = 0;
-    u64 first = ~0ull;
-    u64 first_unwritten = ~0ull;
-    u64 worst = ~0ull; /* complement: the least key is the worst, and of equals the first */
-    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    Found f = {0, 0, ~0ull, ~0ull, ~0ull};
     u64 stride = (u64)gridDim.x * blockDim.x;
+    u64 i = compare_fours(got, want, from, period, dtype, n, atol, rtol, &f) +
+            (u64)blockIdx.x * blockDim.x + threadIdx.x;
     Turn turn = turn_of(i, from, period, stride);
     for (; i < n; i += stride, advance(&turn)) {
-        bool poison;
-        double x = element(got, dtype, i, &poison);
         double y = want[turn.at];
-        double limit = __dadd_rn(atol, __dmul_rn(rtol, fabs(y)));
-        if (poison) {
-            unwritten++;
-            if (i < first_unwritten) first_unwritten = i;
-        }
-        if (close_enough(x, y, limit, dtype)) continue;
-        wrong++;
-        if (i < first) first = i;
-        u64 key = (u64)(~excess(x, y, limit)) << 32 | i;
-        if (key < worst) worst = key;
+        look_at(bits_of(got, dtype, i), y, limit_of(y, atol, rtol), dtype, i, &f);
     }
-    if (!__any_sync(~0u, wrong || unwritten)) return;
-    wrong = warp_sum(wrong);
-    unwritten = warp_sum(unwritten);
-    first = warp_min(first);
-    first_unwritten = warp_min(first_unwritten);
-    worst = warp_min(worst);
+    if (!__any_sync(~0u, f.wrong || f.unwritten)) return;
+    f.wrong = warp_sum(f.wrong);
+    f.unwritten = warp_sum(f.unwritten);
+    f.first = warp_min(f.first);
+    f.first_unwritten = warp_min(f.first_unwritten);
+    f.worst = warp_min(f.worst);
     if (threadIdx.x % 32) return;
-    atomicAdd(&out->wrong, wrong);
-    atomicAdd(&out->unwritten, unwritten);
-    atomicMin(&out->first, first);
-    atomicMin(&out->first_unwritten, first_unwritten);
-    atomicMin(&out->worst, worst);
+    atomicAdd(&out->wrong, f.wrong);
+    atomicAdd(&out->unwritten, f.unwritten);
+    atomicMin(&out->first, f.first);
+    atomicMin(&out->first_unwritten, f.first_unwritten);
+    atomicMin(&out->worst, f.worst);
 }
 
 /* The least offset at which two byte ranges differ; both start at a multiple of 16. b has `period` bytes

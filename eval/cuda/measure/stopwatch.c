@@ -43,6 +43,15 @@ int stopwatch_open(Stopwatch *w, Executor *e, Error *err)
     return 0;
 }
 
+/* Before a candidate's code runs here, whose first timed run has no more time than others. */
+static CuResult need_scratch(Stopwatch *w)
+{
+    Executor *e = w->executor;
+    if (w->scratch) return CU_OK;
+    CuResult r = e->cu->memory_alloc(&w->scratch, w->scratch_bytes);
+    return r == CU_OK ? e->cu->set_words(w->scratch, 0, w->scratch_bytes / 4, e->stream) : r;
+}
+
 static void drop_kernels(Stopwatch *w)
 {
     if (w->flush) executor_unload(w->executor, w->module);
@@ -66,7 +75,8 @@ int stopwatch_load(Stopwatch *w, const void *cubin, Error *err)
                    "the device's attributes", err) ||
         cuda_check(e->cu->function_set(e->kernels[kernel].function, CU_FUNCTION_MAX_DYNAMIC_SHARED,
                                        shared),
-                   "all shared memory", err))
+                   "all shared memory", err) ||
+        cuda_check(need_scratch(w), "memory for the flush of the L2", err))
         return -1;
     w->flush = e->kernels[kernel].function;
     w->wait = e->kernels[wait].function;
@@ -93,16 +103,6 @@ void stopwatch_drop_graphs(Stopwatch *w)
 static const double longer = 1.25, least_pass_us = 10;
 
 /* ---- the flush ---- */
-
-/* Allocated at the first cold timing, since most contexts time nothing. */
-static CuResult need_scratch(Stopwatch *w)
-{
-    Executor *e = w->executor;
-    if (!w->flush) return CU_NOT_FOUND;
-    if (w->scratch) return CU_OK;
-    CuResult r = e->cu->memory_alloc(&w->scratch, w->scratch_bytes);
-    return r == CU_OK ? e->cu->set_words(w->scratch, 0, w->scratch_bytes / 4, e->stream) : r;
-}
 
 CuResult stopwatch_reset(Stopwatch *w)
 {
@@ -147,7 +147,7 @@ static CuResult launch_idle(Stopwatch *w)
 static CuResult begin_cold(Stopwatch *w, int passes, StallWait wait)
 {
     Executor *e = w->executor;
-    CuResult r = need_scratch(w);
+    CuResult r = w->flush ? CU_OK : CU_NOT_FOUND;
     if (r == CU_OK && w->persisting) r = e->cu->reset_persisting();
     if (r == CU_OK) r = e->cu->event_record(w->before, e->stream);
     if (r == CU_OK) r = flush(w, passes);

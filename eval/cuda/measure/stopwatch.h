@@ -21,7 +21,7 @@ typedef struct {
 typedef struct {
     Executor *executor;
     CuEvent before, start, end; /* before the flush, and around the launches */
-    CuPtr scratch;              /* what the flush reads; 0 before the first cold timing */
+    CuPtr scratch;              /* what the flush reads; 0 before stopwatch_load */
     size_t scratch_bytes;
     int persisting;         /* the device has persisting L2 lines */
     uint32_t module;        /* of the two kernels */

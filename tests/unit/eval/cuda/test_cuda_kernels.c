@@ -164,7 +164,9 @@ static void test_compare(void **state)
             if (kind == 4)
                 memset(got + 300 * dtype_size((Dtype)dtype), 255, 40 * dtype_size((Dtype)dtype));
             compare_case((Dtype)dtype, N, (Spread){0, N}, got, want, 1e-5, kind == 1 ? 1e-2 : 1e-6);
+            compare_case((Dtype)dtype, N - 1, (Spread){0, N}, got, want, 1e-5, 1e-6);
             if (kind != 1) continue;
+            compare_case((Dtype)dtype, N, (Spread){76, 192}, got, want, 1e-5, 1e-6);
             compare_case((Dtype)dtype, N, (Spread){333, N}, got, want, 1e-5, 1e-6);
             compare_case((Dtype)dtype, N, (Spread){77, 192}, got, want, 1e-5, 1e-6);
         }
