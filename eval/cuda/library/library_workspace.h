@@ -13,8 +13,9 @@
 #define LIBRARY_MAX_WORKSPACE ((size_t)16 << 30)
 
 enum {
-    /* PyTorch's choices for cuBLAS here and for cuBLASLt anywhere; the heuristics depend on them: a linear of
-     * 8 x 256 by 128 takes 6.6 us by the algorithm for 1 MiB, 56 us by that for 32 MiB (an H200, 2026-11-30). */
+    /* PyTorch's choices for cuBLAS here and for cuBLASLt anywhere; the heuristics depend on them: a
+     * linear of 8 x 256 by 128 takes 6.6 us by the algorithm for 1 MiB, 56 us by that for 32 MiB (an
+     * H200, 2026-11-30). */
     LIBRARY_GEMM_WORKSPACE = 32 << 20,
     LIBRARY_LT_WORKSPACE = 1 << 20,
     LIBRARY_MAX_SHAPES = 64 /* kept ready for one call */
