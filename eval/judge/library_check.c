@@ -11,8 +11,7 @@
 #include "eval/judge/paired_interval.h"
 #include "eval/judge/statistics.h"
 
-enum { RUNS = 4 /* at most */, MOST_TURNS = 24, LONG_TURNS = 4 };
-static const double long_us = 1000; /* LONG_TURNS are enough */
+enum { RUNS = 4 /* at most */, MOST_TURNS = 24, LONG_TURNS = 4 /* of PAIRED_LONG_US */ };
 /* Than in the baseline's own process: one run is as fast. A context adds PAIRED_CONTEXT_US a launch, and the
  * events of one run err by a microsecond. */
 static const double longer = 1.03, longer_us = 1;
@@ -105,7 +104,8 @@ int library_share(Judgement *j, LibraryCheck *c, Run *baseline, int n, double *s
         if (first ? clock_one(j, baseline, &own[i / 2], &f)
                   : clock_one(j, &c->run, &there[i / 2], &f))
             return fails(j, &f);
-        if (i == 2 * LONG_TURNS - 1 && own[0] > long_us && there[0] > long_us) n = LONG_TURNS;
+        if (i == 2 * LONG_TURNS - 1 && own[0] > PAIRED_LONG_US && there[0] > PAIRED_LONG_US)
+            n = LONG_TURNS;
     }
     double faster = statistics_midmean(&(Pairs){own, there, n});
     log_debug("%s: the baseline is %.4f times as fast beside the candidate", j->task->name, faster);

@@ -16,11 +16,9 @@ enum {
 static const double narrow = 0.0035;
 static const double small_win = 1.03, narrow_win = 0.0015;
 static const double slow = 0.9, narrow_slow = 0.01;
-/* The ratios of runs as long as this differ by about 0.1%: fewer of them are as good. */
-static const double long_us = 1000;
 enum {
     LONG_STEP = 2
-}; /* of them the interval is looked at so often: an order's bias is small beside long_us */
+}; /* of them the interval is looked at so often: an order's bias is small beside them */
 /* Of a single pair. */
 static const double narrow_once = 0.1;
 /* On other inputs a candidate may be slower by this factor (paired_fastest). */
@@ -75,8 +73,8 @@ static double resampled_share(const DeviceTiming *t, uint64_t seed, Interval *v)
 
 static int is_long(const DeviceTiming *t)
 {
-    return statistics_median(t->baseline_us, t->n) >= long_us &&
-           statistics_median(t->candidate_us, t->n) >= long_us;
+    return statistics_median(t->baseline_us, t->n) >= PAIRED_LONG_US &&
+           statistics_median(t->candidate_us, t->n) >= PAIRED_LONG_US;
 }
 
 static int step_of(const DeviceTiming *t)

@@ -13,6 +13,8 @@
  * H100 the standard deviation over processes was 0.1 to 0.3% (docs/measurements/evaluator.md,
  * "Features"). */
 #define PAIRED_PLACE_SHARE 0.004
+/* The ratios of runs as long as this differ by about 0.1%: fewer of them are as good. */
+#define PAIRED_LONG_US 1000
 
 enum { PAIRED_ORDERS = 4 }; /* pairs of a block of orders; the interval is looked at after each */
 

@@ -407,12 +407,17 @@ static int prepare(PairedTiming *p, double us[SIDES], Fault *f)
 }
 
 /* Pairs that are not counted, until the clocks have risen, with those of `prepare`: one at least. When
- * they are high already, up to one for each copy of the code within warm_s. us: the last one. It ends with
- * a pair that is hopeless. */
+ * they are high already, up to one for each copy of the code within warm_s; none of long runs, since
+ * where code lies does not matter there. us: of
+ * `prepare`, then the last one or zeros. It ends with a pair that is hopeless. */
 static int warm_up(PairedTiming *p, double us[SIDES], Fault *f)
 {
     double since = clock_seconds(), ran_us = 0;
     int warm = is_warm(p);
+    if (warm && fmin(us[BASELINE], us[CANDIDATE]) >= PAIRED_LONG_US) {
+        us[BASELINE] = us[CANDIDATE] = 0;
+        return 0;
+    }
     for (int i = 0; !i || (!warm && i + 1 < WARM_PAIRS && ran_us < warm_us) ||
                     (clock_seconds() - since < warm_s && (!warm || i < DEVICE_COPIES));
          i++) {
@@ -432,6 +437,7 @@ static int take_pairs(PairedTiming *p, DeviceTiming *out, Fault *f)
         if (rc) return rc;
         out->baseline_us[out->n] = us[BASELINE];
         out->candidate_us[out->n++] = us[CANDIDATE];
+        if (out->n == 1 && is_hopeless(us)) break;
         if (out->n >= PAIRED_ORDERS && clock_seconds() - since > p->opt->budget_s) break;
         if (paired_confirms(out, p->known) || paired_narrow(out, p->opt->seed, &p->look_at)) break;
     }
@@ -702,7 +708,7 @@ static int time_unseen(PairedTiming *p, int *next)
 {
     Judgement *j = p->judgement;
     const Case *c;
-    double best = 0, fast = 0, us[SIDES];
+    double best = 0, fast = 0, us[SIDES] = {0};
     int rc = lock(p, 1), i = 0;
     if (!rc && !is_warm(p)) rc = warm_up(p, us, &j->fault);
     for (; i < CHECKS_UNSEEN && !rc && best < j->verdict.low; i++) {
