@@ -182,6 +182,7 @@ static void draw_tickets(const Sample *s)
 {
     uint64_t others = s->blocks * s->cluster - 1;
     if (!s->exec) return;
+    s->exec->in_order = s->in_order;
     s->exec->ticket_step = s->in_order || !others ? 1 : census_stride(others);
     s->exec->ticket = s->in_order ? 0 : (uint64_t)(draw(s, 11) * (double)others);
 }

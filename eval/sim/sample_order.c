@@ -118,6 +118,7 @@ void order_scout(Device *d, SampleOf *of)
     if (o.blocks <= 2 * SAMPLE_BLOCKS || of->launch->cooperative) return;
     x->budget = MOST_PASSED;
     x->block_budget = 0;
+    x->in_order = 0;
     x->reserve = (ExecReserve){0};
     int r = sim_run_blocks(d, of->launch, next_scout, &o, &fault);
     if (!of->launch->module->trusted) d->total += MOST_PASSED - x->budget;

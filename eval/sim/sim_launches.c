@@ -554,8 +554,9 @@ static int64_t take_rest(Exec *x)
     return rest;
 }
 
-/* Runs the sample of launch i. A block that waits for one that has not run ends it, and s->stuck is set: only
- * a sample in order tells more. A cooperative launch runs whole. Returns as sim_run_blocks. */
+/* Runs the sample of launch i. A block that waits for one that has not run ends it, or fails for that, and
+ * s->stuck is set: only a sample in order tells more. A cooperative launch runs whole. Returns as
+ * sim_run_blocks. */
 static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts *small,
                       Fault *fault)
 {
@@ -578,7 +579,7 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
         s->atomics += x->counts.global_atomic_requests, s->fences += x->counts.fences;
     int waits = s->atomics && s->fences, timeout = r > 0 && fault->outcome == OUTCOME_TIMEOUT;
     s->stuck = (timeout && !l->cooperative && x->block_floor == INT64_MAX) ||
-               (s->must && !s->vain && s->ran <= s->must);
+               (r > 0 && waits && !l->cooperative) || (s->must && !s->vain && s->ran <= s->must);
     if (s->stuck && !s->in_order) return 0;
     int endless = timeout && limit < d->limit / SAMPLE_SHARE && !waits && !d->mem.assumed;
     g->work.counts[i] = x->counts;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # No trick of tests/cheats/time has a better predicted time than its honest twin. TRICKS=open: of open.txt
-# there, which has those that the model does not see yet, where some are known.
+# there, where a trick is known that the model does not see yet.
 # limit: 300
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet

@@ -3,7 +3,10 @@
  * Such an atomic is in a loop of which its result decides the end, at one address. A loop that draws numbers
  * from a queue has these, too, but works on what it has drawn: the address of another access follows from the
  * result, also where it goes through memory. So does a sum that is made of comparisons: what they store
- * follows from what it has found. The same atomic before the loop waits, too: it is the loop's first look. */
+ * follows from what it has found. The same atomic before the loop waits, too: it is the loop's first look.
+ *
+ * An atomic of which a branch of a loop around it depends decides, though more follows from its result: which
+ * of both it is tells who has written the word (memory/block_waits.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,22 +115,29 @@ static int is_moved(const Loop *l, const PtxOperand *address)
     return 0;
 }
 
-/* 1: the atomic of the loop, or the one that the loop calls, may wait. */
-static int may_wait(Loop *l, int atomic)
+/* Does a comparison compare with what follows from its own result, as where sums are made of them? */
+static int compares_found(const Loop *l, const PtxInst *at)
+{
+    return !strcmp(at->op, "atom") && ptx_has_mod(at, "cas") && reads(l, &at->operands[2]);
+}
+
+/* What the atomic of the loop, or the one that the loop calls, is of ATOMIC_WAITS and ATOMIC_DECIDES. */
+static int is_of_loop(Loop *l, int atomic)
 {
     const PtxInst *at = &l->p->insts[atomic];
     const int calls = is_call(at);
-    int decides = 0;
+    int decides = 0, draws = !calls && at->n_operands > 1 && is_moved(l, &at->operands[1]);
     l->steps -= l->last - l->first;
-    if (at->n_operands < 2 || (!calls && is_moved(l, &at->operands[1]))) return 0;
+    if (at->n_operands < 2) return 0;
     find_followers(l, atomic);
+    if (compares_found(l, at)) return 0;
     for (int i = l->first; i <= l->last; i++) {
         const PtxInst *in = &l->p->insts[i];
         if (in->bad) return 0;
-        if (!(calls && (in == at || is_of_parameter(in))) && works(l, in)) return 0;
+        draws |= !(calls && (in == at || is_of_parameter(in))) && works(l, in);
         decides |= !strcmp(in->op, "bra") && in->guard >= 0 && l->follows[REG_PRED][in->guard];
     }
-    return decides;
+    return !decides ? 0 : draws ? ATOMIC_DECIDES : ATOMIC_DECIDES | ATOMIC_WAITS;
 }
 
 /* The innermost loop around an instruction: up to the last branch to its first one. Returns 0: there is
@@ -139,6 +149,16 @@ static int loop_around(Loop *l, int at)
     if (l->first < 0 || l->steps <= 0) return 0;
     l->last = l->last_to[l->first];
     return 1;
+}
+
+/* From the first to the last instruction of all loops around an instruction that one of them has. */
+static void widen(Loop *l, int at)
+{
+    for (int i = l->first; i >= 0 && l->steps > 0; i--, l->steps--) {
+        if (l->last_to[i] < at) continue;
+        l->first = i;
+        if (l->last_to[i] > l->last) l->last = l->last_to[i];
+    }
 }
 
 static int returns(const PtxInst *in)
@@ -155,15 +175,16 @@ static int same_address(const PtxOperand *a, const PtxOperand *b)
            a->value == b->value;
 }
 
-/* Does an atomic that waits have the address of this one? */
-static int is_first_look(const PtxFunction *p, const uint8_t *merged, int at)
+/* What atomics behind this one are that have its address. */
+static int is_as_later(const PtxFunction *p, const uint8_t *merged, int at)
 {
     const PtxInst *in = &p->insts[at];
+    int is = 0;
     for (int i = at + 1; i < p->n_insts; i++)
-        if (merged[i] & ATOMIC_WAITS && in->n_operands == p->insts[i].n_operands &&
+        if (merged[i] & ATOMIC_DECIDES && in->n_operands == p->insts[i].n_operands &&
             same_address(&in->operands[1], &p->insts[i].operands[1]))
-            return 1;
-    return 0;
+            is |= merged[i] & (ATOMIC_WAITS | ATOMIC_DECIDES);
+    return is;
 }
 
 static void begin(Loop *l, const PtxFunction *p)
@@ -184,9 +205,16 @@ static void end(Loop *l)
     free(l->last_to);
 }
 
-static int waits_at(Loop *l, int at)
+/* What the instruction is in its innermost loop, and whether it decides in those around that one. */
+static int is_at(Loop *l, int at)
 {
-    return loop_around(l, at) && may_wait(l, at) && l->steps > 0;
+    if (!loop_around(l, at)) return 0;
+    int is = is_of_loop(l, at);
+    if (!is) {
+        widen(l, at);
+        is = is_of_loop(l, at) & ATOMIC_DECIDES;
+    }
+    return l->steps > 0 ? is : 0;
 }
 
 static int calls(const PtxInst *in, const char *name)
@@ -196,37 +224,40 @@ static int calls(const PtxInst *in, const char *name)
     return 0;
 }
 
-/* Does a loop of another function wait by what the function returns? */
-static int is_called_to_wait(const PtxModule *m, const PtxFunction *p, int64_t *steps)
+/* What the calls of the function are in loops of other functions. */
+static int is_called(const PtxModule *m, const PtxFunction *p, int64_t *steps)
 {
-    int waits = 0;
-    for (int f = 0; f < m->n_functions && !waits && !p->is_entry; f++) {
+    int is = 0;
+    for (int f = 0; f < m->n_functions && !is && !p->is_entry; f++) {
         Loop l = {.steps = *steps - m->functions[f].n_insts};
         if (&m->functions[f] == p || l.steps <= 0) continue;
         begin(&l, &m->functions[f]);
-        for (int i = 0; i < l.p->n_insts && !waits; i++)
-            waits = calls(&l.p->insts[i], p->name) && waits_at(&l, i);
+        for (int i = 0; i < l.p->n_insts && !is; i++)
+            if (calls(&l.p->insts[i], p->name)) is = is_at(&l, i);
         *steps = l.steps;
         end(&l);
     }
-    return waits;
+    return is;
 }
 
 void spins_find(const PtxModule *m, const PtxFunction *p, uint8_t *merged)
 {
     Loop l = {.steps = STEPS};
-    int n = 0, n_waits = 0;
+    int n = 0, found = 0;
     for (int i = 0; i < p->n_insts; i++) n += returns(&p->insts[i]);
     if (!n) return;
-    const int called = is_called_to_wait(m, p, &l.steps);
+    const int called = is_called(m, p, &l.steps);
     begin(&l, p);
-    for (int i = 0; i < p->n_insts; i++)
-        if (returns(&p->insts[i]) && (called || waits_at(&l, i)))
-            merged[i] |= ATOMIC_WAITS, n_waits++;
-    for (int i = p->n_insts - 1; i >= 0 && n_waits; i--)
+    for (int i = 0; i < p->n_insts; i++) {
+        if (!returns(&p->insts[i])) continue;
+        const int is = called | (called & ATOMIC_WAITS ? 0 : is_at(&l, i));
+        merged[i] |= (uint8_t)is;
+        found |= is;
+    }
+    for (int i = p->n_insts - 1; i >= 0 && found; i--)
         if (returns(&p->insts[i]) && p->insts[i].n_operands > 1 && l.steps > 0) {
             l.steps -= p->n_insts - i;
-            if (is_first_look(p, merged, i)) merged[i] |= ATOMIC_WAITS;
+            merged[i] |= (uint8_t)is_as_later(p, merged, i);
         }
     end(&l);
 }

@@ -313,6 +313,7 @@ static int atomic(Decoder *d, int returns)
     mo->merged = (d->merged[d->in - d->p->insts] & ATOMIC_MERGED) != 0;
     mo->unread = (d->merged[d->in - d->p->insts] & ATOMIC_UNREAD) != 0;
     mo->waits = (d->merged[d->in - d->p->insts] & ATOMIC_WAITS) != 0;
+    mo->decides = (d->merged[d->in - d->p->insts] & ATOMIC_DECIDES) != 0;
     if (mo->merged) d->expansion = MERGE_SLOTS;
     decode_emit(d, h_atom)->mem = mo;
     return 0;

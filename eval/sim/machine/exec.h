@@ -119,6 +119,7 @@ struct Exec {
     struct OrderGraph *graph;  /* of the launch; NULL: no block has ordered anything */
     struct BlockWaits *waits;  /* memory/block_waits.h; NULL: no block waits */
     int sampled, closing;      /* a sample of blocks runs; its last one (memory/block_waits.h) */
+    int in_order;              /* its blocks run in order */
     uint64_t ticket,
         ticket_step;  /* of its first block; to the next one's, modulo the blocks but one */
     SimCounts counts; /* of the last launch */

@@ -11,13 +11,18 @@
 #include "eval/sim/memory/busy.h"
 
 enum {
-    WAIT = 400, /* cycles of a wait for L2 */
-    DRAM_WAIT = 670,
-    L1_WAIT = 40, /* the same, for other places */
+    DRAM_WAIT = 670, /* cycles of a wait, as WAITS_LOOK, for other places */
+    L1_WAIT = 40,
     PLACES = 1 << 12,
     MOST = 1 << 20,
     MOST_TOLD = 16
 };
+
+/* By what a word was written: the instruction, and the amount of an atomic. */
+typedef struct {
+    const MemOp *mo; /* NULL: it is not known */
+    uint64_t by;
+} Writing;
 
 /* A word that blocks have told each other something by. */
 typedef struct {
@@ -26,11 +31,14 @@ typedef struct {
     int64_t time;      /* when that block first did */
     int64_t before;    /* when other blocks had added to it; -1: none has */
     uint64_t compared; /* 1 + what a compare and swap found last */
+    Writing last,      /* of that block, */
+        earlier;       /* and of the one before it */
 } Place;
 
 /* A counter of a sample. */
 typedef struct {
     uint64_t word, begin, blocks, thread, takes; /* begin: its value when the launch began */
+    const MemOp *mo;                             /* of the first draw */
     uint32_t tag;
     size_t bytes;
     int is_shared; /* several threads of a block add to it */
@@ -125,7 +133,7 @@ static Place *place_of(struct BlockWaits *t, uint64_t word)
 static int64_t time_of(const Warp *w)
 {
     const uint64_t near = w->global_waits - w->dram_waits - w->l2_waits,
-                   waits = WAIT * w->l2_waits + DRAM_WAIT * w->dram_waits + L1_WAIT * near;
+                   waits = WAITS_LOOK * w->l2_waits + DRAM_WAIT * w->dram_waits + L1_WAIT * near;
     return (int64_t)hypot((double)(w->chain + waits), busy_cycles(w->x));
 }
 
@@ -176,11 +184,15 @@ static void wait_for(Warp *w, const MemOp *mo, uint64_t word)
 }
 
 /* The block writes the word, or adds to what others have. */
-static void publish(Warp *w, uint64_t word, int adds)
+static void publish(Warp *w, uint64_t word, Writing writing, int adds)
 {
     struct BlockWaits *t = waits_of(w->x);
     Place *p = place_of(t, word);
-    if (!p || p->tag >= t->block_tag) return; /* it has before */
+    if (!p) return;
+    const Writing last = p->last;
+    p->last = writing;
+    if (p->tag >= t->block_tag) return; /* it has before */
+    p->earlier = last;
     int64_t now = time_of(w) + t->delay[w->index];
     p->before = adds && p->tag ? p->time : -1;
     p->time = p->before > now ? p->before : now;
@@ -203,10 +215,10 @@ static void look(Warp *w, const Access *a, uint32_t lane)
         wait_for(w, a->mo, word);
 }
 
-static void write_words(Warp *w, const Access *a, uint32_t lane, int adds)
+static void write_words(Warp *w, const Access *a, uint32_t lane, uint64_t by, int adds)
 {
     for (uint64_t word = word_of(a, lane); word <= last_word_of(a, lane); word++)
-        publish(w, word, adds);
+        publish(w, word, (Writing){a->mo, by}, adds);
 }
 
 void waits_look(Warp *w, const Access *a)
@@ -223,7 +235,7 @@ void waits_look(Warp *w, const Access *a)
 void waits_store(Warp *w, const Access *a)
 {
     if (w->x->cooperative || a->mo->scope != SCOPE_DEVICE) return;
-    EACH_LANE(a->mask, i) write_words(w, a, i, 0);
+    EACH_LANE(a->mask, i) write_words(w, a, i, 0, 0);
 }
 
 /* ---- counters ---- */
@@ -247,6 +259,18 @@ static uint64_t ticket_of(const Exec *x, uint64_t nth)
     return (x->ticket + nth * x->ticket_step) % last;
 }
 
+/* Has another block drawn from a counter of its own by the same instruction? Blocks of a queue share one, so
+ * that both may wait for blocks that do not run. */
+static int another_has_its_own(const struct BlockWaits *t, const Counter *c)
+{
+    for (int i = 0; i < t->n_counters; i++) {
+        const Counter *o = &t->counters[i];
+        if (o != c && o->mo == c->mo && o->blocks == 1 && c->blocks == 1 && o->tag != c->tag)
+            return 1;
+    }
+    return 0;
+}
+
 /* One thread adds `by` to a counter, whose value becomes what it would be if all blocks ran. */
 static void count(Warp *w, const Access *a, uint64_t by)
 {
@@ -260,7 +284,7 @@ static void count(Warp *w, const Access *a, uint64_t by)
     memcpy(&value, at, bytes);
     if (!c || c->is_shared) return;
     c->bytes = bytes;
-    if (!c->blocks) c->begin = value;
+    if (!c->blocks) c->begin = value, c->mo = a->mo;
     if (c->tag != t->block_tag || !c->blocks) {
         c->tag = t->block_tag;
         c->thread = thread;
@@ -271,6 +295,11 @@ static void count(Warp *w, const Access *a, uint64_t by)
         return;
     } else {
         c->takes++;
+    }
+    if (c->takes && a->mo->decides && !x->in_order && another_has_its_own(t, c) &&
+        !waits_were_told(x, a->mo)) {
+        x->block_floor = INT64_MAX;
+        x->vain = NULL;
     }
     uint64_t rank = ticket_of(x, c->blocks - 1);
     value = c->begin + (rank + c->takes * x->n_blocks) * by;
@@ -319,7 +348,7 @@ static void compare(Warp *w, const Access *a, uint32_t lane)
     if (!p) return;
     if (p->compared == with + 1) look(w, a, lane);
     p->compared = with + 1;
-    write_words(w, a, lane, 0);
+    write_words(w, a, lane, 0, 0);
 }
 
 /* Is it an increment whose counter does not turn to zero? */
@@ -353,24 +382,50 @@ static int may_draw(const Warp *w, const Access *a, uint64_t by)
            mo->type < T_F16 && (mo->atom == ATOM_ADD || turns_late(mo, by));
 }
 
-void waits_atomic(Warp *w, const Access *a)
+/* Do both draw from one queue? Its blocks draw equal amounts, maybe by two instructions of a loop. */
+static int is_same_draw(Writing a, Writing b)
+{
+    return a.mo == b.mo || (a.mo && a.mo->decides && a.mo->atom == b.mo->atom && a.by == b.by);
+}
+
+/* A loop goes on by what the atomic finds: has another block written that, other than by drawing, too? */
+static int finds_set(const Warp *w, const Access *a, uint32_t lane, uint64_t by)
+{
+    const struct BlockWaits *t = waits_of(w->x);
+    for (uint64_t word = word_of(a, lane); word <= last_word_of(a, lane); word++) {
+        const Place *p = slot_of(t, word);
+        const Writing of = p->tag < t->block_tag ? p->last : p->earlier;
+        if (written_at(w, word) >= 0 && !is_same_draw(of, (Writing){a->mo, by})) return 1;
+    }
+    return 0;
+}
+
+/* What one lane does. Where its loop goes on by what another block has set, it waits. What it adds itself is
+ * there before it goes on. */
+static void waits_lane(Warp *w, const Access *a, uint32_t i)
 {
     const MemOp *mo = a->mo;
-    int returns = mo->data[0] != ROW_NONE, alone = !(a->mask & (a->mask - 1));
-    if (w->x->cooperative || mo->scope != SCOPE_DEVICE) return;
-    EACH_LANE(a->mask, i)
-    {
-        uint64_t by = mo->atom == ATOM_CAS ? 1 : source(w, mo, mo->count, (int)i);
-        if (mo->waits) look(w, a, i);
-        if (mo->atom == ATOM_CAS) {
-            compare(w, a, i);
-            continue;
-        }
+    const int returns = mo->data[0] != ROW_NONE, alone = !(a->mask & (a->mask - 1));
+    const uint64_t by = mo->atom == ATOM_CAS ? 1 : source(w, mo, mo->count, (int)i);
+    const int is_set = mo->decides && !mo->waits && finds_set(w, a, i, by);
+    int64_t *delay = &waits_of(w->x)->delay[w->index], before = *delay, behind = before;
+    if (mo->waits || is_set) look(w, a, i);
+    if (is_set) behind = *delay, *delay = before;
+    if (mo->atom == ATOM_CAS) {
+        compare(w, a, i);
+    } else {
         const int looks = mo->count == 1 && is_look(mo, by);
         if (returns && (looks || (mo->atom == ATOM_EXCH && alone))) look(w, a, i); /* a lock */
-        if (returns && may_draw(w, a, by)) count(w, a, mo->atom == ATOM_INC ? 1 : by);
-        if (!looks) write_words(w, a, i, mo->atom != ATOM_EXCH);
+        if (returns && !is_set && may_draw(w, a, by)) count(w, a, mo->atom == ATOM_INC ? 1 : by);
+        if (!looks) write_words(w, a, i, by, mo->atom != ATOM_EXCH);
     }
+    if (behind > *delay) *delay = behind;
+}
+
+void waits_atomic(Warp *w, const Access *a)
+{
+    if (w->x->cooperative || a->mo->scope != SCOPE_DEVICE) return;
+    EACH_LANE(a->mask, i) waits_lane(w, a, i);
 }
 
 void waits_barrier(Exec *x)

@@ -15,9 +15,8 @@
 
 #include "eval/sim/memory/access.h"
 
-enum {
-    WAITS_HOP = 640
-}; /* cycles from a store to what another block does next, beside its own wait */
+/* Cycles from a store to what another block does next, beside its own wait, and that wait, for L2. */
+enum { WAITS_HOP = 640, WAITS_LOOK = 400 };
 
 void waits_start_launch(Exec *x);
 void waits_start_block(Exec *x);

@@ -332,6 +332,6 @@ void extrapolate_growth(const SimCounts *small, double growth, const uint32_t gr
 
 void extrapolate_chain(SimCounts *c)
 {
-    uint64_t cycles = c->blocks * WAITS_HOP;
+    uint64_t cycles = c->blocks * (WAITS_HOP + WAITS_LOOK);
     if (cycles > c->path_cycles) c->path_cycles = cycles;
 }

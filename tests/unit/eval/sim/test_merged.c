@@ -29,7 +29,7 @@ static const char tail[] = "mul.wide.u32 %rd1, %at, 4; add.u64 %rd2, %rd0, %rd1;
 
 typedef struct {
     const char *name, *body;
-    int merged; /* or: a warp may wait by it */
+    int merged; /* or ATOMIC_*: a warp may wait by it, or draw */
 } Case;
 
 static const Case cases[] = {
@@ -115,42 +115,44 @@ static void a_parameter_of_a_call_varies(void **state)
     ptx_release(&m);
 }
 
+enum { DRAWS = ATOMIC_DECIDES, WAITS = ATOMIC_DECIDES | ATOMIC_WAITS };
+
 static const Case loops[] = {
     {"until another one has added",
-     "L1: atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L1;", 1},
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L1;", WAITS},
     {"until a sum of floats is not zero",
      "L1: atom.global.add.f32 %r3, [%rd0], 0f00000000; and.b32 %r4, %r3, 7; setp.eq.u32 %p1, %r4, "
      "0; "
      "@!%p1 bra L2; st.global.u32 [%rd0+8], %r1; bra L1; L2: mov.u32 %at, %r3;",
-     1},
+     WAITS},
     {"and works on what it draws",
      "L1: atom.global.add.u32 %r3, [%rd0], 1; setp.ge.u32 %p1, %r3, %n; @%p1 bra L2; mul.wide.u32 "
      "%rd3, %r3, 4; add.u64 %rd3, %rd3, %rd0; ld.global.u32 %r4, [%rd3]; bra L1; L2:",
-     0},
+     DRAWS},
     {"and passes on what it draws",
      "L1: atom.global.add.u32 %r3, [%rd0], 1; st.shared.u32 [words], %r3; bar.sync 0; "
      "ld.shared.u32 "
      "%r4, [words]; setp.lt.u32 %p1, %r4, %n; mul.wide.u32 %rd3, %r4, 4; add.u64 %rd3, %rd3, %rd0; "
      "st.global.u32 [%rd3], %r0; @%p1 bra L1;",
-     0},
+     DRAWS},
     {"and keeps what it has found at one place",
      "L1: atom.global.add.u32 %r3, [%rd0], 1; st.global.u32 [%rd0+8], %r3; setp.lt.u32 %p1, %r3, "
      "9; @%p1 bra L1;",
-     1},
+     WAITS},
     {"and passes on what it draws by global memory",
      "L1: atom.global.add.u32 %r3, [%rd0], 1; st.global.u32 [%rd0+8], %r3; bar.sync 0; "
      "ld.global.u32 %r4, [%rd0+8]; setp.lt.u32 %p1, %r4, %n; mul.wide.u32 %rd3, %r4, 4; add.u64 "
      "%rd3, %rd3, %rd0; st.global.u32 [%rd3], %r0; @%p1 bra L1;",
-     0},
+     DRAWS},
     {"and says whether all go on",
      "L1: atom.global.add.u32 %r3, [%rd0], 1; st.shared.u32 [words], %r3; bar.sync 0; "
      "ld.shared.u32 "
      "%r4, [words]; setp.lt.u32 %p1, %r4, %n; @%p1 bra L1;",
-     1},
+     WAITS},
     {"whose first look is before it",
      "atom.global.add.u32 %r3, [%rd0], 1; setp.ge.u32 %p1, %r3, 9; @%p1 bra L2; L1: "
      "atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L1; L2:",
-     1},
+     WAITS},
     {"and swaps what it has found",
      "mov.u32 %r4, 0; L1: add.u32 %r5, %r4, 1; mov.u32 %r6, %r4; atom.global.cas.b32 %r4, [%rd0], "
      "%r4, %r5; setp.ne.u32 %p1, %r4, %r6; @%p1 bra L1;",
@@ -159,12 +161,16 @@ static const Case loops[] = {
      "L1: add.u64 %rd0, %rd0, 4; atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 "
      "bra "
      "L1;",
-     0},
+     DRAWS},
     {"as often as another value says",
      "L1: atom.global.add.u32 %r3, [%rd0], 1; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 9; @%p1 "
      "bra "
      "L1;",
      0},
+    {"in a loop that looks twice",
+     "L1: mov.u32 %r4, 0; L2: atom.global.add.u32 %r3, [%rd0], 1; add.u32 %r4, %r4, 1; setp.lt.u32 "
+     "%p1, %r4, 2; @%p1 bra L2; setp.lt.u32 %p2, %r3, 9; @%p2 bra L1;",
+     DRAWS},
     {"once", "atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L9;", 0},
 };
 
@@ -181,8 +187,7 @@ static void a_loop_that_an_atomic_ends_waits(void **state)
         uint8_t *of = memory_alloc((size_t)k->n_insts + 1);
         spins_find(&m, k, of);
         while (strcmp(k->insts[at].op, "atom")) at++;
-        if ((of[at] & ATOMIC_WAITS) != loops[i].merged * ATOMIC_WAITS)
-            fail_msg("%s: waits %d", loops[i].name, of[at]);
+        if ((of[at] & WAITS) != loops[i].merged) fail_msg("%s: %d", loops[i].name, of[at]);
         free(of);
         ptx_release(&m);
     }
