@@ -14,15 +14,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 
 enum { ENTRY_BYTE = 0, HOLD_BYTE = 1 };
 static const double shortest_s = 50e-6, longest_s = 1e-3;
+static const double told_s =
+    0.1; /* a shared hold as long as this is logged, as every exclusive one */
 
 struct GpuLock {
     int fd;
     GpuHold held;
-    double idle_s; /* lock_idle_s */
+    double idle_s;          /* lock_idle_s */
+    double waited_s, since; /* for the log */
     char path[PATH_MAX];
 };
 
@@ -113,13 +117,17 @@ static int waited_too_long(const GpuLock *l, double wait_s, Error *err)
  * it waits for the shared holders. */
 static int take(GpuLock *l, int type, double wait_s, Error *err)
 {
-    double end = clock_seconds() + wait_s, pause = shortest_s;
+    double start = clock_seconds(), end = start + wait_s, pause = shortest_s;
     int entered = 0;
     for (;;) {
         int rc = entered ? 1 : try_byte(l, ENTRY_BYTE, type, err);
         if (rc > 0) entered = 1;
         if (entered) rc = try_byte(l, HOLD_BYTE, type, err);
-        if (rc > 0) return 0;
+        if (rc > 0) {
+            l->since = clock_seconds();
+            l->waited_s = l->since - start;
+            return 0;
+        }
         if (entered && (rc < 0 || type == F_RDLCK)) {
             free_byte(l, ENTRY_BYTE);
             entered = 0;
@@ -190,6 +198,10 @@ int lock_shared_descriptor(const GpuLock *l)
 void lock_release(GpuLock *l)
 {
     if (l->held == GPU_FREE) return;
+    double held_s = clock_seconds() - l->since;
+    if (l->held == GPU_EXCLUSIVE || held_s > told_s)
+        log_debug("the GPU's lock: waited %.1f ms, held it %s for %.1f ms", l->waited_s * 1e3,
+                  l->held == GPU_EXCLUSIVE ? "alone" : "beside others", held_s * 1e3);
     if (l->held == GPU_EXCLUSIVE)
         (void)futimens(l->fd, NULL); /* else the GPU seems idle since it began */
     free_byte(l, HOLD_BYTE);

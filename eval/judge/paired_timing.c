@@ -408,8 +408,8 @@ static int prepare(PairedTiming *p, double us[SIDES], Fault *f)
 
 /* Pairs that are not counted, until the clocks have risen, with those of `prepare`: one at least. When
  * they are high already, up to one for each copy of the code within warm_s; none of long runs, since
- * where code lies does not matter there. us: of
- * `prepare`, then the last one or zeros. It ends with a pair that is hopeless. */
+ * where code lies does not matter there. us: of `prepare`, then the last one or zeros. It ends with a pair
+ * that is hopeless. */
 static int warm_up(PairedTiming *p, double us[SIDES], Fault *f)
 {
     double since = clock_seconds(), ran_us = 0;
