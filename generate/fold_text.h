@@ -24,4 +24,12 @@ void fold_put_loop(Writer *w, int step, const char *to, const char *indent);
 /* The pass over a row that stores results, which need a scan of it. */
 void scan_put(Writer *w);
 
+/* Rows of few columns, whose number is known: each thread folds several neighbouring rows by itself. What
+ * windows of these rows share is loaded once. 1: neighbouring rows' results lie side by side along
+ * w->along. */
+int alone_fits(const Writer *w);
+void alone_put(Writer *w);
+/* Appends grid and block to a launch line. */
+int alone_launch(const Writer *w, Buffer *plan, Error *err);
+
 #endif

@@ -6,7 +6,6 @@
 
 #include "base/embed.h"
 #include "base/part.h"
-#include "generate/alone_text.h"
 #include "generate/branch_text.h"
 #include "generate/estimate.h"
 #include "generate/fold_text.h"

@@ -1,6 +1,6 @@
 /* The schedule of a kernel: its genes, whose defaults follow from the timed sizes. */
-#include "generate/alone_text.h"
 #include "generate/estimate.h"
+#include "generate/fold_text.h"
 #include "generate/writer.h"
 
 #include <string.h>
