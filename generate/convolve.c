@@ -20,7 +20,6 @@ enum {
     QUAD = 4,
     TERMS = 32,
     THREADS = 256,
-    PACKED = 512,
     COLUMNS = 128,
     WIDE = 256,
     COPIER = 32,
@@ -231,6 +230,15 @@ static int is_mapped(const Convolution *v)
     return same;
 }
 
+/* In which the input is packed. */
+static double pack_seconds(const Bindings *b)
+{
+    const Convolution *v = &b->at[0];
+    const double quads = ceil((double)v->in / QUAD);
+    return 4 * (double)(v->batch * shape_of(b).places.at[0]) * (quads * QUAD + (double)v->in) /
+           bytes_rate;
+}
+
 static double seconds(const Bindings *b, const MatrixProduct *m)
 {
     const Convolution *v = &b->at[0];
@@ -244,7 +252,7 @@ static double seconds(const Bindings *b, const MatrixProduct *m)
     double depth = maps ? taps * ceil(quads / each) * each * QUAD : ceil(taps * quads / 8) * TERMS,
            images = (double)v->batch,
            items = ceil((double)v->out / rows) * tiles_of(v, m) * images * classes_of(v),
-           packed = 4 * images * (double)s.places.at[0] * (quads * QUAD + (double)v->in),
+           packed = pack_seconds(b) * bytes_rate,
            result = 4 * images * (double)(s.outputs.at[0] * v->out),
            rate = m->quads ? halo_rate[m->quads > 2]
                   : maps   ? maps_rate[rows > 64][m->tile == WIDE]
@@ -271,7 +279,8 @@ double convolve_us(const Nodes *n, const MatrixProduct *m)
 {
     Bindings b;
     if (!read_bindings(n, n->node[m->of].line, &b)) return 0;
-    return 1e6 * seconds(&b, m);
+    return 1e6 *
+           (seconds(&b, m) - (n->node[m->side[PRODUCT_B].node].packed ? pack_seconds(&b) : 0));
 }
 
 /* A node is made of another one elementwise, or of places of it. */
@@ -494,6 +503,27 @@ int convolve_folded(const Nodes *n, int fold, MatrixProduct *out)
     out->parts = f->parts;
     out->folded = out->route == ROUTE_LIBRARY ? 0 : folded_lines(n, f, out);
     return out->folded ? body : -1;
+}
+
+PackedLayout convolve_packed(const Nodes *n, int node)
+{
+    const Node *x = &n->node[node];
+    PackedLayout layout = PACKED_NOT;
+    int readers = 0, output = 0;
+    MatrixProduct m;
+    for (int i = 0; i < n->graph->n_outputs; i++) output |= n->output[i] == node;
+    if (n->plain || output || x->last || x->dtype != DTYPE_F32) return PACKED_NOT;
+    for (int i = 0; i < n->n; i++) {
+        if (n->node[i].kind != NODE_KEPT || !convolve_read(n, i, &m) ||
+            m.side[PRODUCT_B].node != node)
+            continue;
+        product_choose(n, &m, 0);
+        const PackedLayout own = m.quads ? PACKED_QUADS : PACKED_PLACES;
+        if (m.route == ROUTE_LIBRARY || (readers && own != layout)) return PACKED_NOT;
+        layout = own;
+        readers++;
+    }
+    return readers && readers == count_reads(n, node) ? layout : PACKED_NOT;
 }
 
 int convolve_parts(const Nodes *n, int fold)
@@ -727,22 +757,10 @@ static void put_call(ProductWriter *w, const char *rows)
     buffer_puts(&w->body, "store);\n");
 }
 
-static void put_body(ProductWriter *w, const Bindings *b, const Shape *s)
+/* Two outputs of a filter. */
+static void put_store(ProductWriter *w, const char *rows, const char *columns, const char *value)
 {
-    const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype), *value = "value";
-    char rows[32], columns[32];
-    snprintf(rows, sizeof rows, "%s", product_size(w, s->filters));
-    snprintf(columns, sizeof columns, "%s", product_size(w, s->outputs));
-    put_shape(w, b, s);
-    product_put_value(w, rows);
-    if (w->m->folded) {
-        put_fold(w, rows);
-        return;
-    }
-    if (w->m->stat[0]) {
-        value = "result";
-        product_put_result(w);
-    }
+    const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype);
     buffer_printf(&w->body,
                   "    const auto store = [&](long long batch, long long row, int first, int "
                   "second, float2 sums) {\n"
@@ -756,17 +774,34 @@ static void put_body(ProductWriter *w, const Bindings *b, const Shape *s)
                   "            if (second >= 0) at[second] = %s(batch, row, second, sums.y);\n"
                   "        }\n    };\n",
                   rows, type, w->out, rows, columns, columns, type, value, value, value, value);
+}
+
+static void put_body(ProductWriter *w, const Bindings *b, const Shape *s)
+{
+    const char *value = "value";
+    char rows[32], columns[32];
+    snprintf(rows, sizeof rows, "%s", product_size(w, s->filters));
+    snprintf(columns, sizeof columns, "%s", product_size(w, s->outputs));
+    put_shape(w, b, s);
+    product_put_value(w, rows);
+    if (w->m->folded) {
+        put_fold(w, rows);
+        return;
+    }
+    if (w->m->stat[0]) {
+        value = "result";
+        product_put_result(w);
+    }
+    if (w->m->packed)
+        packing_put_store(w, rows, columns);
+    else
+        put_store(w, rows, columns, value);
     put_call(w, rows);
 }
 
 /* ---- launches ---- */
 
-typedef struct {
-    char channels[SIZE_TEXT], images[SIZE_TEXT], places[SIZE_TEXT], taps[SIZE_TEXT],
-        filters[SIZE_TEXT], outputs[SIZE_TEXT];
-} Texts;
-
-static int read_texts(ProductWriter *w, const Shape *s, Texts *t)
+static int read_texts(ProductWriter *w, const Shape *s, PackingTexts *t)
 {
     SizeTable *sizes = w->k->nodes->sizes;
     return size_text(sizes, s->channels, t->channels, w->err) ||
@@ -777,72 +812,6 @@ static int read_texts(ProductWriter *w, const Shape *s, Texts *t)
                    size_text(sizes, s->outputs, t->outputs, w->err)
                ? -1
                : 0;
-}
-
-static const char *name_of(const ProductWriter *w, ProductOperand x)
-{
-    return w->k->nodes->node[w->m->side[x].node].name;
-}
-
-static int put_quads(ProductWriter *w, const Texts *t)
-{
-    char size[4 * SIZE_TEXT];
-    const int number = kernel_put_source(
-        w->t, "extern \"C\" __global__ void __launch_bounds__(256) pack_input_@(const float "
-              "*__restrict__ from, float *__restrict__ to, int channels, int places)\n{\n"
-              "    pack_quads(from, to, channels, places);\n}\n\n");
-    buffer_printf(
-        w->t->plan,
-        "//@ launch pack_input_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d) * (%s), %d>>>(%s, "
-        "packed_input, %s, %s)\n",
-        number, t->places, THREADS, t->channels, QUAD, t->images, THREADS, name_of(w, PRODUCT_B),
-        t->channels, t->places);
-    snprintf(size, sizeof size, "(%s) * (%s) * ceil_div(%s, 4) * 4", t->images, t->places,
-             t->channels);
-    return product_share(w, PACKED_INPUT, size);
-}
-
-static int put_packed_input(ProductWriter *w, const Shape *s, const Texts *t)
-{
-    const int64_t quads = (s->channels.at[0] + QUAD - 1) / QUAD;
-    const int many = quads > 4 ? 8 : quads > 2 ? 4 : (int)quads;
-    char size[4 * SIZE_TEXT], source[512];
-    if (w->m->quads) return put_quads(w, t);
-    snprintf(source, sizeof source,
-             "extern \"C\" __global__ void __launch_bounds__(%d) pack_input_@(const float "
-             "*__restrict__ from, float *__restrict__ to, int channels, int places)\n{\n"
-             "    pack_places<%d>(from, to, channels, places);\n}\n\n",
-             THREADS, many);
-    const int number = kernel_put_source(w->t, source);
-    buffer_printf(
-        w->t->plan,
-        "//@ launch pack_input_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d) * (%s), %d>>>(%s, "
-        "packed_input, %s, %s)\n",
-        number, t->places, PACKED / many, t->channels, QUAD * many, t->images, THREADS,
-        name_of(w, PRODUCT_B), t->channels, t->places);
-    snprintf(size, sizeof size, "(%s) * (%s) * ceil_div(%s, 4) * 4", t->images, t->places,
-             t->channels);
-    return product_share(w, PACKED_INPUT, size);
-}
-
-static int put_packed_filters(ProductWriter *w, const Texts *t, int transposed)
-{
-    char size[4 * SIZE_TEXT], source[512];
-    snprintf(source, sizeof source,
-             "extern \"C\" __global__ void __launch_bounds__(%d) pack_filters_@(const float "
-             "*__restrict__ from, float *__restrict__ to, int filters, int channels, int taps)"
-             "\n{\n    pack_filters<%d>(from, to, filters, channels, taps, %s);\n}\n\n",
-             THREADS, w->m->quads > 0,
-             transposed ? "taps, (long long)filters * taps" : "(long long)channels * taps, taps");
-    const int number = kernel_put_source(w->t, source);
-    snprintf(size, sizeof size, "(%s) * (%s) * ceil_div(%s, 4)", t->filters, t->taps, t->channels);
-    buffer_printf(
-        w->t->plan,
-        "//@ launch pack_filters_%d<<<ceil_div(%s, %d), %d>>>(%s, packed_filters, %s, %s, "
-        "%s)\n",
-        number, size, THREADS, THREADS, name_of(w, PRODUCT_A), t->filters, t->channels, t->taps);
-    strcat(size, " * 4");
-    return product_share(w, PACKED_FILTERS, size);
 }
 
 /* The kernel, or an equal one's number: in deep networks many are. */
@@ -867,7 +836,7 @@ static int put_source(const ProductWriter *w)
 }
 
 /* As the halo's convolve_bring copies them: four channels of a place are neighbours. */
-static int put_halo_maps(ProductWriter *w, const Shape *s, const Texts *t)
+static int put_halo_maps(ProductWriter *w, const Shape *s, const PackingTexts *t)
 {
     const MatrixProduct *m = w->m;
     char text[WINDOW_DIMS][SIZE_TEXT];
@@ -877,16 +846,16 @@ static int put_halo_maps(ProductWriter *w, const Shape *s, const Texts *t)
         w->t->plan,
         "//@ map filters_map_%d = tensor(packed_filters, size=[%s, ceil_div(%s, %d), (%s) * "
         "%d], box=[1, %d, 256])\n"
-        "//@ map input_map_%d = tensor(packed_input, size=[%s, ceil_div(%s, %d), %s, %s, "
+        "//@ map input_map_%d = tensor(%s, size=[%s, ceil_div(%s, %d), %s, %s, "
         "%s * %d], box=[1, %d, 1, %d, %d])\n",
         w->t->number, t->taps, t->channels, QUAD, t->filters, QUAD, m->quads, w->t->number,
-        t->images, t->channels, QUAD, text[0], text[1], text[2], QUAD, m->quads,
-        m->box[1] + m->halo[1], (m->box[2] + m->halo[2]) * QUAD);
+        packing_input_name(w), t->images, t->channels, QUAD, text[0], text[1], text[2], QUAD,
+        m->quads, m->box[1] + m->halo[1], (m->box[2] + m->halo[2]) * QUAD);
     return 0;
 }
 
 /* As convolve_box copies them: TERMS channels of filters, and of a box of places. */
-static int put_maps(ProductWriter *w, const Shape *s, const Texts *t)
+static int put_maps(ProductWriter *w, const Shape *s, const PackingTexts *t)
 {
     const MatrixProduct *m = w->m;
     char text[SIZE_TEXT];
@@ -895,9 +864,9 @@ static int put_maps(ProductWriter *w, const Shape *s, const Texts *t)
         w->t->plan,
         "//@ map filters_map_%d = tensor(packed_filters, size=[%s, %s, ceil_div(%s, %d) * "
         "%d], box=[%d, 1, %d], swizzle=%d)\n"
-        "//@ map input_map_%d = tensor(packed_input, size=[%s, ",
+        "//@ map input_map_%d = tensor(%s, size=[%s, ",
         w->t->number, t->filters, t->taps, t->channels, QUAD, QUAD, tile_rows(m), TERMS, LINE,
-        w->t->number, t->images);
+        w->t->number, packing_input_name(w), t->images);
     for (int d = 0; d < WINDOW_DIMS; d++) {
         if (size_text(w->k->nodes->sizes, s->in[d], text, w->err)) return -1;
         buffer_printf(w->t->plan, "%s, ", text);
@@ -927,7 +896,7 @@ static int put_tiles(ProductWriter *w, const Convolution *v, const Shape *s, Buf
     return 0;
 }
 
-static int put_launch(ProductWriter *w, const Bindings *b, const Shape *s, const Texts *t)
+static int put_launch(ProductWriter *w, const Bindings *b, const Shape *s, const PackingTexts *t)
 {
     const MatrixProduct *m = w->m;
     const Blocks blocks = blocks_of(m);
@@ -951,7 +920,7 @@ static int put_launch(ProductWriter *w, const Bindings *b, const Shape *s, const
     if (maps)
         buffer_printf(w->t->plan, ", filters_map_%d, input_map_%d)\n", w->t->number, w->t->number);
     else
-        buffer_puts(w->t->plan, ", packed_filters, packed_input)\n");
+        buffer_printf(w->t->plan, ", packed_filters, %s)\n", packing_input_name(w));
     return 0;
 }
 
@@ -959,7 +928,7 @@ int convolve_write(ProductWriter *w)
 {
     static const int columns[] = {64, 128, 256};
     Bindings b;
-    Texts t;
+    PackingTexts t;
     if (!read_bindings(w->k->nodes, w->k->nodes->node[w->m->of].line, &b)) return -1;
     const Shape s = shape_of(&b);
     if (read_texts(w, &s, &t)) return -1;
@@ -977,9 +946,9 @@ int convolve_write(ProductWriter *w)
     }
     if (w->m->stat[0])
         product_help(w->t, HELP_CONVOLVE_STATISTICS, generate_convolve, "statistics");
-    product_help(w->t, HELP_PACK_PLACES, generate_convolve, "pack");
+    packing_help(w->t);
     put_body(w, &b, &s);
-    if (put_packed_input(w, &s, &t) || put_packed_filters(w, &t, b.at[0].transposed) ||
+    if (packing_put_input(w, &t) || packing_put_filters(w, &t, b.at[0].transposed) ||
         put_launch(w, &b, &s, &t))
         w->failed = 1;
     return w->failed ? -1 : 0;

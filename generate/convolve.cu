@@ -211,6 +211,47 @@ __device__ __forceinline__ int convolve_output(const Convolution &v, const Convo
            s[2].first + at.x * s[2].step;
 }
 
+// Sixteen rows of staged sums, of which a lane has two outputs.
+struct ConvolveLines {
+    const float *stage;
+    long long batch;
+    int row, first, second, one, other;
+
+    __device__ __forceinline__ float2 sums(int r) const
+    {
+        return make_float2(stage[r * 64 + (one ^ (r % 4 * 8))],
+                           stage[r * 64 + (other ^ (r % 4 * 8))]);
+    }
+};
+
+template <typename E>
+__device__ __forceinline__ void convolve_lines(const ConvolveLines &l, const E &each)
+{
+#pragma unroll 2
+    for (int r = 0; r < 16; r++) each(l.batch, l.row + r, l.first, l.second, l.sums(r));
+}
+
+// Stores four rows of an output at a time: channels of what another convolution reads.
+template <typename E> struct ConvolveQuads {
+    E each;
+};
+
+template <typename E> __device__ __forceinline__ ConvolveQuads<E> convolve_quads(const E &each)
+{
+    return {each};
+}
+
+template <typename E>
+__device__ __forceinline__ void convolve_lines(const ConvolveLines &l, const ConvolveQuads<E> &to)
+{
+#pragma unroll 1
+    for (int r = 0; r < 16; r += 4) {
+        const float2 a = l.sums(r), b = l.sums(r + 1), c = l.sums(r + 2), d = l.sums(r + 3);
+        to.each(l.batch, l.row + r, l.first, make_float4(a.x, b.x, c.x, d.x));
+        if (l.second >= 0) to.each(l.batch, l.row + r, l.second, make_float4(a.y, b.y, c.y, d.y));
+    }
+}
+
 // Gives `each` the sums of two outputs at a time: neighbours, or, of a class whose outputs lie apart, such
 // that the lanes' first ones are neighbours in it.
 template <int N, typename E>
@@ -232,11 +273,7 @@ __device__ __forceinline__ void convolve_results(const Convolution &v, const flo
         const int n = column + c * 64, first = convolve_output(v, p, n + one),
                   second = convolve_output(v, p, n + other);
         __syncwarp();
-#pragma unroll 2
-        for (int r = 0; r < 16 && first >= 0; r++)
-            each(p.batch, row + r, first, second,
-                 make_float2(stage[r * 64 + (one ^ (r % 4 * 8))],
-                             stage[r * 64 + (other ^ (r % 4 * 8))]));
+        if (first >= 0) convolve_lines({stage, p.batch, row, first, second, one, other}, each);
         __syncwarp();
     }
 }
@@ -882,80 +919,4 @@ __device__ __forceinline__ void convolve_statistics(const Convolution v, int row
         const long long at = (batch * rows + row) * parts + part;
         to.spread[at] = of[r].spread, to.mean[at] = of[r].mean, to.count[at] = of[r].count;
     }
-}
-
-//@ pack
-__device__ __forceinline__ float tf32(float x)
-{
-    unsigned v;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(v) : "f"(x));
-    return __uint_as_float(v);
-}
-
-// Four channels of an output's place become neighbours: `channels` of `places` each, of which a block takes
-// 4 * Q by 512 / Q.
-template <int Q>
-__device__ __forceinline__ void pack_places(const float *__restrict__ from, float *__restrict__ to,
-                                            int channels, int places)
-{
-    enum { PLACES = 512 / Q };
-    __shared__ float tile[4 * Q][PLACES + 1];
-    const int quads = (channels + 3) / 4, across = (places + PLACES - 1) / PLACES,
-              down = (quads + Q - 1) / Q;
-    const int place = blockIdx.x % across * PLACES, quad = blockIdx.x / across % down * Q;
-    const long long image = blockIdx.x / across / down;
-#pragma unroll
-    for (int i = threadIdx.x; i < 2048; i += 256) {
-        const int c = i / PLACES, p = i % PLACES;
-        tile[c][p] = 4 * quad + c < channels && place + p < places
-                         ? from[(image * channels + 4 * quad + c) * places + place + p]
-                         : 0.f;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int i = threadIdx.x; i < 512; i += 256) {
-        const int q = i % Q, p = i / Q;
-        if (quad + q < quads && place + p < places)
-            *(float4 *)(to + 4 * ((image * places + place + p) * quads + quad + q)) =
-                make_float4(tf32(tile[4 * q][p]), tf32(tile[4 * q + 1][p]),
-                            tf32(tile[4 * q + 2][p]), tf32(tile[4 * q + 3][p]));
-    }
-}
-
-// The same, but four channels of neighbouring places lie beside one another.
-__device__ __forceinline__ void pack_quads(const float *__restrict__ from, float *__restrict__ to,
-                                           int channels, int places)
-{
-    const int quads = (channels + 3) / 4, across = (places + 255) / 256,
-              place = blockIdx.x % across * 256 + threadIdx.x, quad = blockIdx.x / across % quads;
-    const long long image = blockIdx.x / across / quads;
-    if (place >= places) return;
-    float v[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        v[i] = 4 * quad + i < channels ? from[(image * channels + 4 * quad + i) * places + place]
-                                       : 0.f;
-    *(float4 *)(to + 4 * ((image * quads + quad) * places + place)) =
-        make_float4(tf32(v[0]), tf32(v[1]), tf32(v[2]), tf32(v[3]));
-}
-
-// Channels of filters become neighbours: those of filter f are `next` apart in memory, and filters `step`.
-// BESIDE: four channels of neighbouring filters lie beside one another.
-template <bool BESIDE>
-__device__ __forceinline__ void pack_filters(const float *__restrict__ from, float *__restrict__ to,
-                                             int filters, int channels, int taps, long long step,
-                                             long long next)
-{
-    const int quads = (channels + 3) / 4;
-    const long long at = blockIdx.x * 256ll + threadIdx.x;
-    if (at >= (long long)filters * taps * quads) return;
-    const int quad = (int)(at % quads), tap = (int)(at / quads % taps);
-    const float *f = from + at / quads / taps * step + tap;
-    float v[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        v[i] = 4 * quad + i < channels ? tf32(f[(4 * quad + i) * next]) : 0.f;
-    const long long place =
-        BESIDE ? ((long long)tap * quads + quad) * filters + at / quads / taps : at;
-    *(float4 *)(to + 4 * place) = make_float4(v[0], v[1], v[2], v[3]);
 }

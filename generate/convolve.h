@@ -2,7 +2,7 @@
 #ifndef GENERATE_CONVOLVE_H
 #define GENERATE_CONVOLVE_H
 
-#include "generate/product_text.h"
+#include "generate/packing.h"
 
 /* 1: a kept node is a convolution that a kernel can compute, as a product: rows are filters, columns the
  * outputs of an image. */
@@ -24,6 +24,8 @@ void convolve_statistics(Nodes *n);
 /* The statistics of a convolution: sets out->stat and out->parts. Returns the node that they are of, of its
  * shape; -1: it has none. */
 int convolve_measured(const Nodes *n, int kept, MatrixProduct *out);
+/* The layout in which kernels of convolutions read a node, which nothing else reads. */
+PackedLayout convolve_packed(const Nodes *n, int node);
 /* As product_write. */
 int convolve_write(ProductWriter *w);
 

@@ -567,8 +567,14 @@ static int put_buffer(Plan *p, int node)
     char text[SIZE_TEXT];
     const Node *x = node_at(p, node);
     if (is_output(p, node)) return 0;
-    if (size_text(p->nodes.sizes, node_count(x), text, p->err)) return -1;
-    buffer_printf(&p->plan, "//@ buffer %s %s[%s]\n", dtype_ctype(x->dtype), x->name, text);
+    buffer_printf(&p->plan, "//@ buffer %s %s[", dtype_ctype(x->dtype), x->name);
+    if (x->packed) {
+        if (packing_put_count(&p->nodes, node, &p->plan, p->err)) return -1;
+    } else {
+        if (size_text(p->nodes.sizes, node_count(x), text, p->err)) return -1;
+        buffer_puts(&p->plan, text);
+    }
+    buffer_puts(&p->plan, "]\n");
     return 0;
 }
 
@@ -607,6 +613,21 @@ static void join_others(Plan *p, Kernel *k)
     grow(p);
 }
 
+/* A kernel whose one result convolutions read: as they read it. 1: done; 0: they pack it, or nothing does. */
+static int write_packed(Plan *p, int node, Kernel *k, ProductJoin *j)
+{
+    const int pointwise = !j->n && !k->has_folds && packing_fits(k);
+    const PackedLayout layout =
+        pointwise || (j->n && j->m[0].convolution) ? convolve_packed(&p->nodes, node) : PACKED_NOT;
+    if (!layout) return 0;
+    count_computed(p, k);
+    node_at(p, node)->packed = j->m[0].packed = layout;
+    if (put_buffer(p, node)) return -1;
+    if (j->n) return put_product(p, j, k) ? -1 : 1;
+    p->text.number = ++p->n_kernels;
+    return packing_write(k, layout, &p->text, p->err) ? -1 : 1;
+}
+
 static int write_computed(Plan *p, int node)
 {
     Kernel *k = memory_alloc(sizeof *k);
@@ -619,6 +640,8 @@ static int write_computed(Plan *p, int node)
     } while (!rc && p->done[node] != NODE_WRITTEN && kernel_is_stale(k));
     if (!rc && p->done[node] == NODE_WRITTEN) return free(k), 0; /* with what it reads */
     if (!rc) note_needed(p, k, &j);
+    const int packed = rc || !p->counted ? 0 : write_packed(p, node, k, &j);
+    if (packed) return free(k), packed < 0 ? -1 : 0;
     if (!rc && j.n) {
         count_computed(p, k);
         rc = put_buffer(p, node) || put_product(p, &j, k) ? -1 : 0;

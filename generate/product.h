@@ -30,6 +30,7 @@ typedef struct {
     int stat
         [3]; /* of a convolution: the parts of spreads, of means and of counts of what the kernel's text
                   * makes of its results, which it stores; 0: none */
+    int packed; /* and how the result is laid out, which other convolutions read (packing.h) */
     Dtype dtype;
     ProductTensor side[PRODUCT_OPERANDS];
     double alpha, beta;

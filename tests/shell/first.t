@@ -33,6 +33,22 @@ sed '/^.*launch/s/(h_last,/(h_raw,/' chain.cu >raw.cu
 "$BUILD/bin/quern-eval" --task conv_chain --device sim:h100 raw.cu >out 2>&1
 grep -q 'h_raw is a view whose elements do not lie one after another' out
 ok $? "a kernel that takes such a result as one in C order is refused"
+for how in async 'tensor tile=128' 'tensor tile=256'; do
+  "$BUILD/bin/quern-kernel" --task conv_packed >packed.cu \
+    --schedule "//@ schedule h route=tensor copy=$how; //@ schedule y route=tensor copy=$how" &&
+    [ "$(grep -c '^//@ launch kernel_' packed.cu)" = 3 ] && ! grep -q pack_input packed.cu &&
+    "$BUILD/bin/quern-eval" --task conv_packed --device sim:h100 packed.cu >out 2>&1
+  ok $? "what convolutions read is computed as they read it, copy=$how: $(sed -n 's/^ *score *//p' out)"
+done
+while read -r e; do
+  sed -E "$e" packed.cu >less.cu
+  ! cmp -s packed.cu less.cu && "$BUILD/bin/quern-eval" --task conv_packed --device sim:h100 less.cu >out 2>&1
+  [ $? = 1 ] && grep -q 'wrong_result\|out_of_bounds' out; ok $? "the same with a mistake: $e"
+done <<'END'
+s/(one\(2, sums.)z/\1y/
+s/quads \+ row \/ 4\)/quads + row \/ 8)/
+s/\? tf32\(value\(batch, row \+ i/? tf32(value(batch, row/
+END
 "$BUILD/bin/quern-kernel" --task conv_folds >folds.cu \
   --schedule '//@ schedule h route=tensor; //@ schedule g route=tensor' &&
   [ "$(grep -cE 'convolve_fold_(outputs|filters)<[0-9]' folds.cu)" = 2 ] &&
