@@ -16,6 +16,8 @@ enum {
 static const double narrow = 0.0035;
 static const double small_win = 1.03, narrow_win = 0.0015;
 static const double slow = 0.9, narrow_slow = 0.01;
+/* Less of one that is far below: two pairs of long runs tell it. */
+static const double slower = 0.5, narrow_slower = 0.03;
 enum {
     LONG_STEP = 2
 }; /* of them the interval is looked at so often: an order's bias is small beside them */
@@ -48,6 +50,12 @@ static double unseen_share(const DeviceTiming *t, double baseline_us, double can
     return hypot(PAIRED_PLACE_SHARE, context_share(t, baseline_us, candidate_us));
 }
 
+static int is_long(const DeviceTiming *t)
+{
+    return statistics_median(t->baseline_us, t->n) >= PAIRED_LONG_US &&
+           statistics_median(t->candidate_us, t->n) >= PAIRED_LONG_US;
+}
+
 /* The half width, as a share of the ratio, at which sampling stops. *half: the estimated half width
  * of the samples so far, as a share of the ratio. */
 static double target_share(const DeviceTiming *t, double *half)
@@ -57,8 +65,9 @@ static double target_share(const DeviceTiming *t, double *half)
            candidate = statistics_median(t->candidate_us, t->n);
     double ratio = baseline / candidate;
     *half = statistics_half_width(&pairs) / ratio;
-    if (t->n < PAIRED_ORDERS) return narrow_once;
     double unknown = ratio * hypot(*half, unseen_share(t, baseline, candidate));
+    if (t->n >= LONG_STEP && ratio + unknown < slower && is_long(t)) return narrow_slower;
+    if (t->n < PAIRED_ORDERS) return narrow_once;
     if (ratio + unknown < slow) return narrow_slow;
     return ratio - unknown > 1 && paired_small_win(ratio) ? narrow_win : narrow;
 }
@@ -71,12 +80,6 @@ static double resampled_share(const DeviceTiming *t, uint64_t seed, Interval *v)
     return (v->high - v->low) / (2 * v->middle);
 }
 
-static int is_long(const DeviceTiming *t)
-{
-    return statistics_median(t->baseline_us, t->n) >= PAIRED_LONG_US &&
-           statistics_median(t->candidate_us, t->n) >= PAIRED_LONG_US;
-}
-
 static int step_of(const DeviceTiming *t)
 {
     return is_long(t) ? LONG_STEP : PAIRED_ORDERS;
@@ -86,9 +89,9 @@ static int step_of(const DeviceTiming *t)
  * resampled interval is too wide, wait for about as many pairs as would make it narrow enough. */
 int paired_narrow(const DeviceTiming *t, uint64_t seed, double *look_at)
 {
-    if (t->n < PAIRED_ORDERS || t->n % step_of(t) || t->n < *look_at) return 0;
+    if (t->n % step_of(t) || t->n < *look_at) return 0;
     double half, share = target_share(t, &half);
-    if (half > share) return 0;
+    if (half > share || (t->n < PAIRED_ORDERS && share != narrow_slower)) return 0;
     if (share < narrow_slow && !is_long(t) && t->n < MIN_PAIRS) return 0;
     Interval v;
     double more = resampled_share(t, seed, &v) / share;

@@ -18,8 +18,9 @@
 
 enum { PAIRED_ORDERS = 4 }; /* pairs of a block of orders; the interval is looked at after each */
 
-/* Are the samples so far enough? They are from 24 pairs on, and from 4 of runs that take over a
- * millisecond or where the candidate is surely slower, when the interval is as narrow as the case asks.
+/* Are the samples so far enough? They are from 24 pairs on, from 4 of runs that take over a millisecond or
+ * where the candidate is surely slower, and from 2 where it is both and far below, when the interval is as
+ * narrow as the case asks.
  * *look_at, 0 at first: how many there will be at the next look. */
 int paired_narrow(const DeviceTiming *t, uint64_t seed, double *look_at);
 

@@ -365,6 +365,16 @@ static void test_few_for_long_runs(void **state)
     fake.baseline_us = 1500, fake.candidate_us = 850, fake.noise = 0.001;
     assert_int_equal(measure("relu"), 0);
     assert_int_equal(timing.n, 24);
+    Interval v;
+    fake.baseline_us = 3000, fake.candidate_us = 8000,
+    fake.noise = 0.0001; /* far below: two pairs */
+    assert_int_equal(measure("relu"), 0);
+    assert_int_equal(timing.n, 2);
+    paired_ratio(&timing, 3, &v);
+    assert_true(v.high - v.middle >= 0.03 * v.middle && v.high - v.middle < 0.032 * v.middle);
+    fake.baseline_us = 300, fake.candidate_us = 800; /* of short runs four */
+    assert_int_equal(measure("relu"), 0);
+    assert_int_equal(timing.n, 4);
     fake.baseline_us = 15, fake.candidate_us = 10, fake.noise = 0.01;
 }
 
