@@ -6,7 +6,7 @@ template <typename T, int V> struct alignas(sizeof(T) * V) Pack {
 };
 
 //@ store
-// Stores a vector of half types by one instruction: elements that were assigned behind branches, and words
+// Stores a vector by one instruction: elements that were assigned behind branches, and words
 // that the compiler does not join, would be stored one by one. No kernel reads what it stores.
 template <typename T, int V>
 __device__ __forceinline__ void store_words(T *to, const Pack<T, V> &from)

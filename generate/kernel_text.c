@@ -13,6 +13,10 @@
 #include "generate/writer.h"
 #include "ops/op_text.h"
 
+/* So many kernels of a plan have numbers in place of their timed sizes: in a plan of many kernels these
+ * repeat, and texts with numbers differ. */
+enum { MOST_NUMBERED = 12 };
+
 EMBED(generate_helpers, "generate/helpers.cu")
 
 static const char *const help_name[] = {"pack",         "store", "over",         "fold",
@@ -224,9 +228,9 @@ void writer_vector_stores(Writer *w, const char *indent)
         if (!in_columns(w, w->k->root[r].step) || !writer_root_is_vector(w, r)) continue;
         const Dtype dtype = w->k->nodes->node[w->k->root[r].node].dtype;
         const char *tensor = kernel_tensor(w->k, w->k->root[r].node, 1);
-        /* Of one result the compiler joins elements, and its order of stores is a little faster. */
-        const int apart = w->k->n_conditions > 1 || w->k->n_roots > 1;
-        const int words = dtype_size(dtype) == 2 && apart && !w->k->nodes->plain;
+        /* Of one result without a fold the compiler joins elements: its order is a little faster. */
+        const int apart = w->k->n_conditions > 1 || w->k->n_roots > 1 || w->k->has_folds;
+        const int words = dtype_size(dtype) <= 4 && apart && !w->k->nodes->plain;
         if (words) {
             writer_help(w, HELP_STORE);
             buffer_printf(&w->body, "%sstore_words(%s + ", indent, tensor);
@@ -656,6 +660,59 @@ static int put_launch(Writer *w, Error *err)
     return 0;
 }
 
+/* 1: the kernel's body gets the size as a number where it is the timed one: places are divided by it, loops
+ * end at it, and elements lie that far apart. What counts all rows or elements stays a parameter. */
+static int is_number_here(const Writer *w, const KernelSize *s)
+{
+    const unsigned all = w->k->has_folds || w->slices ? w->k->rows : w->columns;
+    return !size_same(s->size, writer_product(w, all)) && s->size.at[0] < INT32_MAX;
+}
+
+/* "cols == 64 && rows == 7", or the arguments of the body with these numbers. Returns how many there are. */
+static int put_numbers(const Writer *w, int condition, Buffer *to)
+{
+    int n = 0;
+    for (int i = 0; i < w->k->n_tensors && !condition; i++)
+        buffer_printf(to, "%s%s", i ? ", " : "", w->k->tensor[i].name);
+    for (int i = 0; i < w->k->n_sizes; i++) {
+        const KernelSize *s = &w->k->size[i];
+        const int number = is_number_here(w, s);
+        if (condition && number)
+            buffer_printf(to, "%s%s == %lld", n ? " && " : "", s->name, (long long)s->size.at[0]);
+        else if (!condition && number)
+            buffer_printf(to, ", %lld", (long long)s->size.at[0]);
+        else if (!condition)
+            buffer_printf(to, ", %s", s->name);
+        n += number;
+    }
+    return n;
+}
+
+/* The kernel, which calls its body: with the timed sizes as numbers where they are these, so that the
+ * compiler divides by them and knows the ends of loops; else in vectors where `guard` allows these. */
+static void put_calls(const Writer *w, int threads, const PlainParts *p, Buffer *s)
+{
+    Buffer sizes, numbers;
+    buffer_init(&sizes, 4096);
+    buffer_init(&numbers, 1 << 16);
+    const int any = w->t->n_seen < MOST_NUMBERED && put_numbers(w, 1, &sizes);
+    put_numbers(w, 0, &numbers);
+    buffer_printf(s,
+                  "template <int V>\n__device__ __forceinline__ void body_@(%s)\n{\n%s}\n\n"
+                  "extern \"C\" __global__ void __launch_bounds__(%d) kernel_@(%s)\n{\n",
+                  p->types, w->body.data, threads, p->types);
+    if (any)
+        buffer_printf(s, "    if (%s) {\n        body_@<%d>(%s);\n        return;\n    }\n",
+                      sizes.data, w->vec, numbers.data);
+    if (*p->guard)
+        buffer_printf(
+            s, "    if ((%s) %% %d != 0) {\n        body_@<1>(%s);\n        return;\n    }\n",
+            p->guard, w->vec, p->names);
+    buffer_printf(s, "    body_@<%d>(%s);\n}\n\n", w->vec, p->names);
+    buffer_release(&sizes);
+    buffer_release(&numbers);
+}
+
 void writer_source(Writer *w, int threads)
 {
     Buffer s, guard, types, names;
@@ -667,23 +724,11 @@ void writer_source(Writer *w, int threads)
     if (w->k->nodes->plain) plain_order(w->k);
     kernel_put_parameters(w->k, 1, w->wide, &types);
     kernel_put_parameters(w->k, 0, w->wide, &names);
-    if (w->k->nodes->plain) {
-        plain_source(w, &s, &(PlainParts){guard.data, types.data, names.data});
-    } else if (guard.len) {
-        buffer_printf(&s,
-                      "template <int V>\n__device__ __forceinline__ void body_@(%s)\n{\n%s}\n\n",
-                      types.data, w->body.data);
-        buffer_printf(&s,
-                      "extern \"C\" __global__ void __launch_bounds__(%d) kernel_@(%s)\n{\n"
-                      "    if ((%s) %% %d == 0)\n        body_@<%d>(%s);\n    else\n        "
-                      "body_@<1>(%s);\n}\n\n",
-                      threads, types.data, guard.data, w->vec, w->vec, names.data, names.data);
-    } else {
-        buffer_printf(&s,
-                      "extern \"C\" __global__ void __launch_bounds__(%d) kernel_@(%s)\n{\n"
-                      "    constexpr int V = %d;\n%s}\n\n",
-                      threads, types.data, w->vec, w->body.data);
-    }
+    const PlainParts parts = {guard.data, types.data, names.data};
+    if (w->k->nodes->plain)
+        plain_source(w, &s, &parts);
+    else
+        put_calls(w, threads, &parts, &s);
     w->failed |= s.full || types.full || names.full;
     if (!w->failed) w->number = kernel_put_source(w->t, s.data);
     buffer_release(&s);

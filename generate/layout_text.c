@@ -9,11 +9,22 @@
 #include "generate/writer.h"
 
 /* Elements of a tile; of fewer along an axis none is worth it. */
-enum { TILE = 4096, SIDE = 64, LEAST_SIDE = 4, LEAST_AXIS = 3, LONGEST = 256, MOST_TILES = 3 };
+enum {
+    TILE = 4096,
+    SIDE = 64,
+    LEAST_SIDE = 4,
+    LEAST_AXIS = 3,
+    LEAST_HEIGHT = 32,
+    LONGEST = 256,
+    MOST_TILES = 3
+};
 
+/* width: of the tile, along `across`. piece: the axis `down`, and those before it where all that is moved
+ * lies in one piece along them; of several the loops have a flat number, `flat`. */
 typedef struct {
     Writer w;
-    int across, down, width, height; /* width: of the tile, along `across` */
+    int across, down, width, height;
+    unsigned piece;
     unsigned char moved[KERNEL_STEPS];
 } Tiles;
 
@@ -91,6 +102,40 @@ int layout_apart(const Kernel *k)
     return -1;
 }
 
+/* A length is cut into whole pieces: how long these are together. */
+static int64_t rounded_up(int64_t n, int piece)
+{
+    return (n + piece - 1) / piece * piece;
+}
+
+/* The longest side, a power of two from `least` to `most`, that leaves hardly more of the last tile empty
+ * than shorter ones. */
+static int choose_side(int64_t n, int least, int most)
+{
+    int best = most;
+    for (int side = most / 2; side >= least; side /= 2)
+        if (9 * rounded_up(n, side) < 8 * rounded_up(n, best)) best = side;
+    return best;
+}
+
+/* Adds the axes before `down` along which everything that is moved lies in one piece, where tiles of one axis
+ * would be half empty at its end. */
+static void find_piece(Tiles *t, int height)
+{
+    const Kernel *k = t->w.k;
+    Size all = k->axes.size[t->down];
+    t->piece = 1u << t->down;
+    if (all.at[0] % height == 0 || rounded_up(all.at[0], height) > 4 * all.at[0]) return;
+    for (int a = t->down - 1; a >= 0; a--) {
+        int same = a != t->across && k->bound[a] < 0;
+        if (size_is(k->axes.size[a], 1)) continue;
+        for (int i = 0; i < k->n; i++) same &= !t->moved[i] || size_same(k->step[i].at.by[a], all);
+        if (!same) return;
+        t->piece |= 1u << a;
+        all = size_times(all, k->axes.size[a]);
+    }
+}
+
 /* 1: the kernel is of this kind. */
 static int find_tiles(Tiles *t)
 {
@@ -108,12 +153,29 @@ static int find_tiles(Tiles *t)
             is_turned(k, i, t->across) && walked(k, &k->step[i].at) == t->down && n < MOST_TILES;
         n += t->moved[i];
     }
-    int64_t across = k->axes.size[t->across].at[0], down = k->axes.size[t->down].at[0];
+    const int64_t across = k->axes.size[t->across].at[0];
     for (t->width = LEAST_SIDE; t->width < SIDE && t->width < across;) t->width *= 2;
+    t->width = choose_side(across, LEAST_HEIGHT, t->width);
     int most = (n > 1 ? TILE / 2 : TILE) / t->width;
     if (most > LONGEST) most = LONGEST;
-    for (t->height = 32; t->height < most && t->height < down;) t->height *= 2;
+    find_piece(t, most);
+    const int64_t down = writer_product(&t->w, t->piece).at[0];
+    for (t->height = LEAST_HEIGHT; t->height < most && t->height < down;) t->height *= 2;
+    t->height = choose_side(down, LEAST_HEIGHT, t->height);
     return 1;
+}
+
+/* The name of the number along `down`. */
+static const char *down_name(const Tiles *t)
+{
+    return t->piece & (t->piece - 1) ? "flat" : t->w.k->axes.name[t->down];
+}
+
+/* The axes of a flat number, where there are several. */
+static void put_piece(Tiles *t, const char *indent)
+{
+    if (t->piece & (t->piece - 1))
+        writer_axes(&t->w, t->piece, "flat", t->w.wide ? "long long" : "int", indent);
 }
 
 /* Begins a loop over the thread's places of the tile, in which one axis, the `fast` one, stays. A thread has
@@ -123,26 +185,26 @@ static void put_loop(Tiles *t, int fast)
     Writer *w = &t->w;
     const Axes *a = &w->k->axes;
     const int last = fast == t->across, side = last ? t->width : t->height;
-    const char *type = w->wide ? "long long" : "int", *stays = a->name[fast],
-               *moves = a->name[last ? t->down : t->across], *per = last ? " / V" : "";
+    const char *type = w->wide ? "long long" : "int", *across = a->name[t->across],
+               *down = down_name(t), *per = last ? " / V" : "";
     buffer_printf(&w->body, "    {\n    const int %s = threadIdx.x %% (%d%s)%s;\n",
                   last ? "row" : "c", side, per, last ? " * V" : "");
     if (last && w->vec > 1)
-        buffer_printf(&w->body, "    const %s from_%s = chunk + row, %s = from_%s;\n", type, stays,
-                      stays, stays);
+        buffer_printf(&w->body, "    const %s from_%s = chunk + row, %s = from_%s;\n", type, across,
+                      across, across);
     else
-        buffer_printf(&w->body, "    const %s %s = %s;\n", type, stays,
+        buffer_printf(&w->body, "    const %s %s = %s;\n", type, last ? across : down,
                       last ? "chunk + row" : "first + c");
+    if (!last) put_piece(t, "    ");
     buffer_printf(&w->body,
                   "#pragma unroll\n    for (int k = 0; k < %d%s; k++) {\n"
                   "        const int %s = threadIdx.x / (%d%s) + k * (%d / (%d%s));\n",
                   t->width * t->height / w->block, per, last ? "c" : "row", side, per, w->block,
                   side, per);
     buffer_printf(&w->body, "        const %s %s = %s;\n        const bool inside = %s < %s", type,
-                  moves, last ? "first + c" : "chunk + row", a->name[t->down],
-                  writer_size(w, a->size[t->down]));
-    buffer_printf(&w->body, " && %s < %s;\n", a->name[t->across],
-                  writer_size(w, a->size[t->across]));
+                  last ? down : across, last ? "first + c" : "chunk + row", down,
+                  writer_size(w, writer_product(w, t->piece)));
+    buffer_printf(&w->body, " && %s < %s;\n", across, writer_size(w, a->size[t->across]));
 }
 
 /* The coordinates that the places of moved loads have. */
@@ -189,6 +251,7 @@ static void put_tile_results(Tiles *t)
     Writer *w = &t->w;
     put_loop(t, t->across);
     buffer_puts(&w->body, "        if (!inside) continue;\n");
+    put_piece(t, "        ");
     writer_elements(w, "        ");
     buffer_puts(&w->body, "    }\n    }\n");
 }
@@ -203,15 +266,15 @@ static void put_head(Tiles *t)
             buffer_printf(&w->body, "    __shared__ %s keep%d[%d][%d];\n",
                           dtype_ctype(node_of(w, i)->dtype), i, t->width, t->height + 1);
     buffer_printf(&w->body, "    const %s end = (%s + %d) / %d, ", type,
-                  writer_size(w, a->size[t->down]), t->height - 1, t->height);
+                  writer_size(w, writer_product(w, t->piece)), t->height - 1, t->height);
     buffer_printf(&w->body, "strips = (%s + %d) / %d;\n", writer_size(w, a->size[t->across]),
                   t->width - 1, t->width);
     buffer_printf(&w->body,
                   "    const %s first = blockIdx.x %% end * %d, "
                   "chunk = blockIdx.x / end %% strips * %d;\n",
                   type, t->height, t->width);
-    writer_axes(w, w->columns & ~(1u << t->across | 1u << t->down), "(blockIdx.x / end / strips)",
-                type, "    ");
+    writer_axes(w, w->columns & ~(1u << t->across | t->piece), "(blockIdx.x / end / strips)", type,
+                "    ");
 }
 
 static int put_tile_launch(Tiles *t, int number)
@@ -219,8 +282,8 @@ static int put_tile_launch(Tiles *t, int number)
     Writer *w = &t->w;
     Kernel *k = w->k;
     char down[SIZE_TEXT], across[SIZE_TEXT], others[SIZE_TEXT];
-    Size rest = writer_product(w, w->columns & ~(1u << t->across | 1u << t->down));
-    if (size_text(k->nodes->sizes, k->axes.size[t->down], down, w->err) ||
+    Size rest = writer_product(w, w->columns & ~(1u << t->across | t->piece));
+    if (size_text(k->nodes->sizes, writer_product(w, t->piece), down, w->err) ||
         size_text(k->nodes->sizes, k->axes.size[t->across], across, w->err) ||
         size_text(k->nodes->sizes, rest, others, w->err))
         return -1;
