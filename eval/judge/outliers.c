@@ -109,6 +109,30 @@ static void plant(const TaskTensor *x, uint64_t seed, float *v, size_t n, Place 
     }
 }
 
+/* The device forgets an input. */
+static void take_back(Outliers *o, int i)
+{
+    const Machine *m = &o->judgement->evaluator->machine;
+    if (o->c.golden_inputs[i]) m->ops->golden->free(m->device, o->c.golden_inputs[i]);
+    o->c.golden_inputs[i] = NULL;
+}
+
+/* A device that keeps contents gets the inputs once for all runs on them; where it does not take them, each
+ * run writes those of the host. */
+static void give_inputs(Outliers *o)
+{
+    const Machine *m = &o->judgement->evaluator->machine;
+    Case *c = &o->c;
+    Error ignored;
+    for (int i = 0; i < c->task->n_inputs && m->ops->golden; i++) {
+        const TaskTensor *x = &c->task->inputs[i];
+        if (c->golden_inputs[i] && !takes(x, c->input_bytes[i] / dtype_size(x->dtype))) continue;
+        take_back(o, i);
+        m->ops->golden->keep(m->device, c->inputs[i], c->input_bytes[i], &c->golden_inputs[i],
+                             &ignored);
+    }
+}
+
 /* Plant n outliers in each input in place of those that are there. */
 static void plant_all(Outliers *o, int n_placed, uint64_t seed)
 {
@@ -122,6 +146,7 @@ static void plant_all(Outliers *o, int n_placed, uint64_t seed)
         plant(x, seed, v, n, o->placed[i], n_placed);
     }
     o->n_placed = n_placed;
+    give_inputs(o);
 }
 
 static void shake(float *v, size_t n)
@@ -130,12 +155,7 @@ static void shake(float *v, size_t n)
     for (size_t i = 0; i < n; i++) v[i] = (float)((double)v[i] * (i % 3 ? 1 + shaken : 1 - shaken));
 }
 
-static void case_release(Case *c)
-{
-    for (int i = 0; i < c->task->n_inputs; i++) free(c->inputs[i]);
-}
-
-/* The case has inputs in host memory and expects nothing. Release it in every case. */
+/* The case has inputs in host memory and expects nothing. They are released in every case. */
 static int case_draw(Case *c, Error *err)
 {
     const Task *t = c->task;
@@ -284,6 +304,7 @@ static int expect(Outliers *o, const char **why, Fault *f)
     }
     if (!rc) {
         case_shake(&o->c);
+        give_inputs(o);
         rc = run_refill(&r, &o->c, 0, &f->error);
         if (!rc) rc = run_launch(&r, f);
         if (!rc) rc = compare_outputs(&r, o->all, steady_share, &output, &d, &f->error);
@@ -517,7 +538,10 @@ int step_outliers(Judgement *j)
     int rc = check(o);
     forget_outputs(o);
     loaded_close(&o->own);
-    case_release(&o->c);
+    for (int i = 0; i < t->n_inputs; i++) {
+        take_back(o, i);
+        free(o->c.inputs[i]);
+    }
     free(o);
     return rc;
 }

@@ -47,6 +47,9 @@ static const double hopeless = 5, hopeless_us = 1000;
  * (2026-11-30). */
 static const double far_off = 25, far_off_us = 20e3;
 
+static const double explained_us =
+    100e3; /* a wrong result of a longer run is not explained by another */
+
 static const double warm_s = 0.010;       /* of uncounted pairs: clocks rise */
 static const double warm_us = 30e3;       /* of uncounted runs: as good as WARM_PAIRS pairs */
 static const double stays_warm_s = 0.250; /* clocks stay high so long after any process's timing */
@@ -243,14 +246,14 @@ static int hidden_work(PairedTiming *p, const DeviceClock *c, Fault *f)
 }
 
 /* Check outputs, inputs and guard zones. This is done after every run: the same contents come
- * again, and a result that was not checked could be kept for them. */
-static int check_candidate(Run *r, Fault *f)
+ * again, and a result that was not checked could be kept for them. us: what the run took. */
+static int check_candidate(Run *r, double us, Fault *f)
 {
     int rc = run_matches(r, &f->error);
     if (rc <= 0) return rc;
     rc = run_compare(r, f);
     if (!rc) rc = run_inspect(r, f);
-    return rc == 1 ? checks_explain_wrong(r, f) : rc;
+    return rc == 1 && us < explained_us ? checks_explain_wrong(r, f) : rc;
 }
 
 static int clock_run(PairedTiming *p, int side, int set, double *us, Fault *f)
@@ -295,7 +298,7 @@ static int run_side(PairedTiming *p, int side, int used, double *us, Fault *f)
     double since = clock_seconds();
     int rc = clock_run(p, side, used, us, f);
     spend(p, STEP_RUN, &since);
-    if (side == CANDIDATE && !rc) rc = check_candidate(&p->run[side][used], f);
+    if (side == CANDIDATE && !rc) rc = check_candidate(&p->run[side][used], *us, f);
     spend(p, STEP_COMPARE, &since);
     return rc;
 }
@@ -380,10 +383,12 @@ static int is_hopeless(const double us[SIDES])
     return us[CANDIDATE] > hopeless * us[BASELINE] + hopeless_us;
 }
 
-/* A run above the limit is for the lock to tell. */
-static int is_far_off(const double us[SIDES])
+/* A run above the limit is for the lock to tell, and so is the first one of libraries, which prepare
+ * themselves in it. */
+static int is_far_off(const PairedTiming *p, const double us[SIDES])
 {
-    return us[CANDIDATE] > far_off * us[BASELINE] + far_off_us &&
+    return p->loaded[CANDIDATE]->home != HOME_LIBRARY &&
+           us[CANDIDATE] > far_off * us[BASELINE] + far_off_us &&
            us[CANDIDATE] < 1e6 * time_limit_s(us[BASELINE], time_limit_least_s);
 }
 
@@ -407,17 +412,12 @@ static int prepare(PairedTiming *p, double us[SIDES], Fault *f)
 }
 
 /* Pairs that are not counted, until the clocks have risen, with those of `prepare`: one at least. When
- * they are high already, up to one for each copy of the code within warm_s; none of long runs, since
- * where code lies does not matter there. us: of `prepare`, then the last one or zeros. It ends with a pair
- * that is hopeless. */
+ * they are high already, up to one for each copy of the code within warm_s. us: the last one. It ends with
+ * a pair that is hopeless. */
 static int warm_up(PairedTiming *p, double us[SIDES], Fault *f)
 {
     double since = clock_seconds(), ran_us = 0;
     int warm = is_warm(p);
-    if (warm && fmin(us[BASELINE], us[CANDIDATE]) >= PAIRED_LONG_US) {
-        us[BASELINE] = us[CANDIDATE] = 0;
-        return 0;
-    }
     for (int i = 0; !i || (!warm && i + 1 < WARM_PAIRS && ran_us < warm_us) ||
                     (clock_seconds() - since < warm_s && (!warm || i < DEVICE_COPIES));
          i++) {
@@ -437,7 +437,6 @@ static int take_pairs(PairedTiming *p, DeviceTiming *out, Fault *f)
         if (rc) return rc;
         out->baseline_us[out->n] = us[BASELINE];
         out->candidate_us[out->n++] = us[CANDIDATE];
-        if (out->n == 1 && is_hopeless(us)) break;
         if (out->n >= PAIRED_ORDERS && clock_seconds() - since > p->opt->budget_s) break;
         if (paired_confirms(out, p->known) || paired_narrow(out, p->opt->seed, &p->look_at)) break;
     }
@@ -551,7 +550,7 @@ static int take_samples(PairedTiming *p, double us[SIDES], DeviceTiming *out, do
 {
     const Loaded *l = p->loaded[CANDIDATE];
     Fault *f = &p->judgement->fault;
-    int warmed = p->locked || is_far_off(us), rc = is_far_off(us) ? 0 : lock(p, 1);
+    int far = is_far_off(p, us), warmed = p->locked || far, rc = far ? 0 : lock(p, 1);
     at[0] = at[1] = at[2] = clock_seconds();
     double there_us = 0;
     out->mode = p->opt->mode;

@@ -330,7 +330,7 @@ static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode 
                       DeviceClock *out, Fault *fault)
 {
     DevicePtr y;
-    int trusted = launches[0].module->trusted;
+    int trusted = launches[0].module->trusted == HOME_TRUSTED;
     assert_int_equal(mode, CLOCK_COLD);
     memcpy(&y, launches[0].params + 8, 8);
     int block = (int)(block_of(d, y) - d->blocks);
