@@ -255,6 +255,19 @@ typedef struct {
     } of[DEVICE_MAX_UNREAD];
 } DeviceUnread;
 
+/* Elements of some tensors of float32 that blocks of a plan's own launches read, and of these: those that
+ * change nothing of what the block writes, whatever they are. */
+enum { DEVICE_MAX_IDLE = 64 };
+typedef struct {
+    uint64_t seed; /* by which blocks and elements are drawn */
+    double budget; /* thread-instructions */
+    int n;
+    struct {
+        DevicePtr p;
+        int tried, idle; /* are set */
+    } of[DEVICE_MAX_IDLE];
+} DeviceIdle;
+
 /* Every function returns 0, or -1 when the device failed (in *err, or in the Fault's error). Those
  * with a Fault return 1 for a fault of the candidate. */
 
@@ -301,6 +314,8 @@ typedef struct {
     int (*cone)(Device *d, const DeviceLaunch *launches, int n, DeviceCone *c, Fault *fault);
     /* Without running anything: fills in *u. */
     void (*unread)(Device *d, const DeviceLaunch *launches, int n, DeviceUnread *u);
+    /* Runs some blocks alone: fills in *idle. What buffers hold is lost. */
+    void (*idle)(Device *d, const DeviceLaunch *launches, int n, DeviceIdle *idle);
 } DevicePrediction;
 
 /* The functions of a device that measures times. */

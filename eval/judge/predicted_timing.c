@@ -15,6 +15,7 @@
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/seeds.h"
 #include "eval/judge/timed_cone.h"
+#include "eval/judge/timed_idle.h"
 #include "eval/judge/timed_unread.h"
 #include "eval/judge/timing_bounds.h"
 #include "tasks/task_graph.h"
@@ -156,6 +157,7 @@ typedef struct {
     unsigned char comparable[TASK_MAX_TENSORS];
     char hidden[128]; /* not empty: why the cones of other outputs are not known */
     DeviceUnread unread;
+    DeviceIdle idle;
     int scaled; /* launches whose time is the small workload's times its growth */
     int again;  /* on other contents: what is written is known */
 } Shown;
@@ -238,6 +240,8 @@ static int predict_timed(Judgement *j, TimedContents *c, uint64_t seed, DeviceTi
     if (!rc) note_shown(j->task, &s, timed_unit(c), shown);
     if (!rc && !shown->all && !shown->again && has_own_launches(j) && may_win(j, out))
         timed_unread(j, &r, &shown->unread);
+    if (!rc && !shown->all && !shown->again && has_own_launches(j))
+        timed_idle(j, &r, may_win(j, out), &shown->idle);
     run_close(&r);
     return rc;
 }
@@ -361,6 +365,7 @@ static int measure_timed(Judgement *j)
     int rc = c ? predict_timed(j, c, seed, j->verdict.timing, &shown) : -1;
     int is_known = shown.all && shown.written.state == WRITTEN_ALL;
     if (!rc) rc = timed_unread_check(j, &shown.unread);
+    if (!rc) rc = timed_idle_check(j, &shown.idle);
     if (!rc && !is_known && has_own_launches(j)) rc = compare_shortened(j, &shown);
     if (!rc) say_shown(j, &shown);
     return rc;

@@ -11,6 +11,7 @@
 #include "eval/candidate/cubin.h"
 #include "eval/device/memory_shares.h"
 #include "eval/sim/decode/decode.h"
+#include "eval/sim/idle.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/sim_launches.h"
 #include "eval/sim/time/time_model.h"
@@ -402,6 +403,7 @@ static const DevicePrediction prediction = {
     .attempt = sim_attempt,
     .cone = sim_cone,
     .unread = sim_unread,
+    .idle = sim_idle,
 };
 
 const DeviceOps sim_device_ops = {

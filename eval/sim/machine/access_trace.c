@@ -12,7 +12,7 @@ void trace_release(AccessTrace *t)
     ranges_release(&t->reads);
     ranges_release(&t->writes);
     free(t->of);
-    *t = (AccessTrace){.by = t->by};
+    *t = (AccessTrace){.by = t->by, .given = t->given};
 }
 
 void trace_add(AccessTrace *t, TraceEntry e)

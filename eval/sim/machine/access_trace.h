@@ -1,5 +1,6 @@
-/* What the threads of a launch read and write in memory that is not read-only. By threads or warps, the
- * accesses are kept one by one, so that those of a few can be told apart; by blocks, as two sets. */
+/* What the threads of a launch read and write in memory that is not read-only; with `given`, in all memory.
+ * By threads or warps, the accesses are kept one by one, so that those of a few can be told apart; by blocks,
+ * as two sets. */
 #ifndef EVAL_SIM_MACHINE_ACCESS_TRACE_H
 #define EVAL_SIM_MACHINE_ACCESS_TRACE_H
 
@@ -18,6 +19,7 @@ typedef struct {
 
 typedef struct {
     TraceBy by;
+    int given;            /* read-only memory, too */
     Ranges reads, writes; /* by blocks; an atomic reads */
     TraceEntry *of;       /* by others */
     int64_t n, cap;

@@ -217,7 +217,7 @@ int global_check_load(Warp *w, Access *a)
     uint64_t mine = my_tag(w), floor = (uint64_t)mem->tag_floor << 32, one = mine | TAG_BYTES;
     int find_races = !al->read_only && a->mo->order == ORDER_WEAK,
         strong = !al->read_only && a->mo->order != ORDER_WEAK;
-    if (mem->trace && !al->read_only) trace(mem->trace, w, a, TRACE_READ);
+    if (mem->trace && (!al->read_only || mem->trace->given)) trace(mem->trace, w, a, TRACE_READ);
     if (al->all_written && !find_races && !strong) return 0;
     if (find_races) {
         w->x->cta.touched = 1;
