@@ -7,9 +7,9 @@
 #include "eval/judge/contents/cases.h"
 
 enum {
-    TRIAL = 5,  /* of case_seed, in no other run */
-    FEW = 2,    /* idle elements that may be no accident */
-    TIMES = 5   /* so large is their share, by the share at the small workload, if they are none */
+    TRIAL = 5, /* of case_seed, in no other run */
+    FEW = 2,   /* idle elements that may be no accident */
+    TIMES = 5  /* so large is their share, by the share at the small workload, if they are none */
 };
 
 /* Thread-instructions, for each workload: half a second where the plan would win. */
@@ -72,11 +72,12 @@ static int refuse(Judgement *j, const DeviceIdle *d, int i)
 {
     char where[160];
     task_workload_text(j->task, j->timed, where, sizeof where);
-    return fault_set(&j->fault, OUTCOME_WRONG_RESULT, 0,
-                     "%s: of %d elements of %s that blocks read %d change nothing of what these blocks "
-                     "write, whatever their values, and at smaller sizes they do: is a part of a long sum "
-                     "read and not added?",
-                     where, d->of[i].tried, name_of(j, i), d->of[i].idle);
+    return fault_set(
+        &j->fault, OUTCOME_WRONG_RESULT, 0,
+        "%s: of %d elements of %s that blocks read %d change nothing of what these blocks "
+        "write, whatever their values, and at smaller sizes they do: is a part of a long sum "
+        "read and not added?",
+        where, d->of[i].tried, name_of(j, i), d->of[i].idle);
 }
 
 /* Variables have their first values. */
@@ -92,8 +93,7 @@ static int compare_small(Judgement *j, const DeviceIdle *timed)
     if (!rc) {
         timed_idle(j, &r, 1, &small);
         for (int i = 0; i < small.n && i < timed->n && !rc; i++)
-            if (is_left_out(timed, &small, i))
-                rc = refuse(j, timed, i);
+            if (is_left_out(timed, &small, i)) rc = refuse(j, timed, i);
     }
     run_close(&r);
     return rc;

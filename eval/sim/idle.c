@@ -11,10 +11,11 @@
 #include "base/random.h"
 
 enum {
-    BLOCKS = 4, /* of a launch, that read one of the tensors: the last one, the first one, and others */
+    BLOCKS =
+        4, /* of a launch, that read one of the tensors: the last one, the first one, and others */
     ATTEMPTS = 24, /* blocks that run to find these */
-    EACH = 6,   /* elements of a tensor and a block */
-    LEAST = 2,  /* and where that takes too long */
+    EACH = 6,      /* elements of a tensor and a block */
+    LEAST = 2,     /* and where that takes too long */
     VALUES = 4,
     LONG = 1 << 30 /* thread-instructions of a block */
 };

@@ -146,6 +146,7 @@ static void release_block(Exec *x, ClusterBlock *b)
 {
     Cluster *k = x->cluster;
     barrier_passed(x);
+    landed_join(x);
     global_release(x);
     for (int i = 0; i < x->cta.n_warps; i++) {
         Warp *w = &x->warps[i];

@@ -30,6 +30,7 @@ void block_save(const Exec *x, BlockState *b)
     b->paths = x->paths;
     b->order = x->order;
     b->proxy = x->proxy;
+    b->landed = x->landed;
     b->undefined_shared = x->undefined_shared;
     b->undefined_local = x->undefined_local;
     b->undefined_cap = x->undefined_cap;
@@ -53,6 +54,7 @@ void block_restore(Exec *x, const BlockState *b)
     x->paths = b->paths;
     x->order = b->order;
     x->proxy = b->proxy;
+    x->landed = b->landed;
     x->undefined_shared = b->undefined_shared;
     x->undefined_local = b->undefined_local;
     x->undefined_cap = b->undefined_cap;

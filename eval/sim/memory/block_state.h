@@ -18,6 +18,7 @@ typedef struct {
     struct BlockPaths *paths;
     struct BlockOrder *order;
     struct ProxyFences *proxy;
+    struct Landed *landed;
     unsigned char *undefined_shared;
     uint32_t *undefined_local;
     size_t undefined_cap;

@@ -536,6 +536,7 @@ int bulk_put(Warp *w, const Inst *in, int lane, const unsigned char *data, uint3
         wgmma_check_copy(w, in, lane, at, bytes))
         return -1;
     memcpy(w->x->cta.shared + at, data, bytes);
+    landed_overwrite(w->x, at, bytes);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "eval/sim/memory/doubts.h"
+#include "eval/sim/memory/landed.h"
 #include "eval/sim/memory/order.h"
 
 enum {
@@ -258,7 +259,7 @@ int cluster_access(Warp *w, Access *a, int (*once)(Warp *, Access *))
              hi = a->base + (uint64_t)(int64_t)a->p->max;
     int rank = cluster_rank(k, lo);
     if (lo >> CLUSTER_SHIFT != hi >> CLUSTER_SHIFT && a->mask & (a->mask - 1)) return 1;
-    if (a->mo->order != ORDER_WEAK) cluster_take(k, k->published);
+    if (a->mo->order != ORDER_WEAK) cluster_take(k, k->published), landed_meet(w);
     if (rank < 0) return once(w, a);
     a->base -= lo >> CLUSTER_SHIFT << CLUSTER_SHIFT;
     if (rank == k->current) return once(w, a);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/sim/memory/cluster.h"
 
 /* SLOTS: mbarriers of a block that are followed; what others bring is taken as awaited. */
 enum { SLOTS = 64, SLOT_BITS = 6, RENEWED = 1 << 25 };
@@ -71,9 +72,7 @@ void landed_begin(Exec *x, uint32_t barrier)
     }
     if (!l->active) l->active = 1, l->first = l->count + 1;
     const int slot = slot_of(l, barrier);
-    l->now = slot < 0 || x->cluster || l->count >= 2 * RENEWED - 1
-                 ? 0
-                 : ++l->count << SLOT_BITS | (uint32_t)slot;
+    l->now = slot < 0 || l->count >= 2 * RENEWED - 1 ? 0 : ++l->count << SLOT_BITS | (uint32_t)slot;
 }
 
 void landed_note(Exec *x, uint64_t at, uint64_t bytes)
@@ -90,11 +89,19 @@ void landed_overwrite(Exec *x, uint64_t at, uint64_t bytes)
     for (uint64_t word = at >> 2; word <= (at + bytes - 1) >> 2; word++) l->brought[word] = 0;
 }
 
+/* A warp of another block of the cluster accesses the block's memory. */
+static int is_foreign(const Exec *x)
+{
+    return x->cluster && x->cluster->actor != x->cluster->current;
+}
+
+/* Of what lands in a block others know no more than its own warps do, one of which may have told them. */
 void landed_arrive(Warp *w, uint32_t barrier)
 {
     Landed *l = w->x->landed;
     const int slot = l && l->active ? slot_of(l, barrier) : -1;
-    if (slot >= 0) join(l->arrived[slot], l->known[w->index]);
+    for (int i = 0; slot >= 0 && i < MAX_WARPS; i++)
+        if (i == w->index || is_foreign(w->x)) join(l->arrived[slot], l->known[i]);
 }
 
 void landed_end_phase(Exec *x, uint32_t barrier)
@@ -133,7 +140,7 @@ void landed_meet(Warp *w)
 int landed_missing(const Warp *w, uint64_t at, uint64_t bytes, uint32_t *barrier)
 {
     const Landed *l = w->x->landed;
-    if (!l || !l->active) return 0;
+    if (!l || !l->active || is_foreign(w->x)) return 0;
     for (uint64_t word = at >> 2; word <= (at + bytes - 1) >> 2; word++) {
         const uint32_t by = l->brought[word], landing = by >> SLOT_BITS, slot = by & (SLOTS - 1);
         if (landing < l->first || l->known[w->index][slot] >= landing) continue;

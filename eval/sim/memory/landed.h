@@ -1,7 +1,7 @@
 /* What warps know of the bulk copies that have landed in their block's shared memory. A copy is there for who
  * has waited for the phase of its own mbarrier, or has met such a warp since: at a barrier, at a further
  * mbarrier, or by a word of shared memory. A wait for another copy's mbarrier, be it a later one, tells
- * nothing: a device may complete copies in any order. Blocks of clusters are not followed.
+ * nothing: a device may complete copies in any order. What other blocks of a cluster read is not followed.
  *
  * A landing is the end of an mbarrier's phase; landings count on from block to block. Each word has the
  * landing that brought it, and its mbarrier's slot. The functions do nothing before a block's first one. */
