@@ -9,17 +9,41 @@
 #include "base/embed.h"
 #include "base/part.h"
 
-/* Of recurrence.cu. ROUND: weights of a row that the lanes of a warp have four of. */
-enum { FEW_UNITS = 256, MOST_BLOCKS = 8, ROUND = 128 };
+/* Of recurrence.cu. ROUND: weights of a row that the lanes of a warp have four of. Of several gates with more
+ * than FEW_UNITS a block has twice the threads, and HELD of the rounds of all gates in registers. Shared
+ * memory has room for as many. */
+enum { FEW_UNITS = 256, MOST_BLOCKS = 8, ROUND = 128, THREADS = 256, HELD = 6, UNITS = 4 };
 
 static int is_known(const Recurrent *a, const Recurrent *b)
 {
     return a->hidden == b->hidden && a->layers == b->layers && a->directions == b->directions;
 }
 
+static int is_wide(const Recurrence *r)
+{
+    return r->call.gates > 1 && r->hidden > FEW_UNITS;
+}
+
+static int threads_of(const Recurrence *r)
+{
+    return is_wide(r) ? 2 * THREADS : THREADS;
+}
+
+/* Rounds of all gates. */
+static int rounds_of(const Recurrence *r)
+{
+    return (int)r->call.gates * ((r->hidden + ROUND - 1) / ROUND);
+}
+
+/* Bytes of shared memory for weights. */
+static int stored_of(const Recurrence *r)
+{
+    return is_wide(r) ? (rounds_of(r) - HELD) * UNITS * threads_of(r) * 16 : 0;
+}
+
 int recurrence_units(const Recurrence *r)
 {
-    return r->call.gates == 1 && r->hidden > FEW_UNITS ? 64 : 32;
+    return r->hidden > FEW_UNITS ? 64 : 32;
 }
 
 int recurrence_read(const Nodes *n, int node, Recurrence *out)
@@ -35,7 +59,8 @@ int recurrence_read(const Nodes *n, int node, Recurrence *out)
         out->steps.at[k] = at.steps, out->batch.at[k] = at.batch;
     }
     out->hidden = (int)out->call.hidden;
-    return out->call.hidden <= MOST_BLOCKS * recurrence_units(out);
+    return out->call.hidden <= MOST_BLOCKS * recurrence_units(out) &&
+           (!is_wide(out) || rounds_of(out) <= 2 * HELD);
 }
 
 /* Microseconds (2026-11-29, H200 and sim:h100). A step of a cell takes a library's kernels LIBRARY, and its
@@ -50,6 +75,7 @@ int recurrence_rows(const Recurrence *r)
 {
     const int64_t all = r->call.directions * r->batch.at[0];
     int rows = 1;
+    if (is_wide(r)) return 1; /* registers have no room for more */
     while (rows < MOST_ROWS && rows * CLUSTERS < all) rows *= 2;
     return rows;
 }
@@ -59,8 +85,7 @@ double recurrence_us(const Recurrence *r)
     const Recurrent *c = &r->call;
     const int rows = recurrence_rows(r);
     const double clusters = c->directions * ceil((double)r->batch.at[0] / rows),
-                 rounds = ceil((double)r->hidden / ROUND),
-                 step = barrier_us + row_us * rows * c->gates * rounds;
+                 step = barrier_us + row_us * rows * rounds_of(r);
     return ceil(clusters / CLUSTERS) * c->layers * (setup_us + (double)r->steps.at[0] * step);
 }
 
@@ -98,7 +123,7 @@ int recurrence_multiplies(const Recurrence *r, int tensor)
 
 EMBED(generate_recurrence, "generate/recurrence.cu")
 
-enum { HELP_RECURRENT = 31, THREADS = 256 };
+enum { HELP_RECURRENT = 31 };
 enum { YIELDS_Y = 1, YIELDS_H = 2, YIELDS_C = 4 };
 
 typedef struct {
@@ -154,7 +179,7 @@ static void put_kernel(const RecurrenceWriter *w, const char *name, int yields)
     Buffer *b = w->t->source;
     buffer_printf(
         b, "extern \"C\" __global__ void __cluster_dims__(%d, 1, 1) __launch_bounds__(%d) %s(",
-        blocks, THREADS, name);
+        blocks, threads_of(w->r), name);
     put_parameters(w, yields);
     buffer_printf(b,
                   ")\n{\n    const int direction = %s;\n"
@@ -210,8 +235,10 @@ static void put_launch(const RecurrenceWriter *w, const char *kernel, int layer,
     const char *const *name = w->names->tensor, *const *result = w->names->result;
     const int yields = yields_of(w, layer), blocks = blocks_of(w->r);
     Buffer *p = w->t->plan;
-    buffer_printf(p, "//@ launch %s<<<dim3(ceil_div(%s, %d) * %d, %d), %d>>>(", kernel, w->batch,
-                  recurrence_rows(w->r), blocks, c->directions, THREADS);
+    buffer_printf(p, "//@ launch %s<<<dim3(ceil_div(%s, %d) * %d, %d), %d", kernel, w->batch,
+                  recurrence_rows(w->r), blocks, c->directions, threads_of(w->r));
+    if (stored_of(w->r)) buffer_printf(p, ", %d", stored_of(w->r));
+    buffer_puts(p, ">>>(");
     for (int d = 0; d < c->directions; d++) {
         Cell cell = recurrent_cell(c, layer, d);
         buffer_printf(p, "recurrent_%d_gates_%d_%d, %s, ", w->t->number, layer, d,

@@ -1,5 +1,6 @@
 // Recurrent layers in generated kernels. The blocks of a cluster run all steps of one direction of a layer
-// for some rows of the batch. The weights of the state stay in registers.
+// for some rows of the batch. The weights of the state stay in registers, and what these have no room for in
+// shared memory.
 
 //@ recurrent
 __device__ __forceinline__ float recurrent_sigmoid(float x)
@@ -84,40 +85,56 @@ struct RecurrentLayer {
 enum { CELL_TANH, CELL_RELU, CELL_GRU, CELL_LSTM };
 
 // The sizes of a kernel. A block has BLOCK_UNITS units, and a warp UNITS of them with all of their gates, for
-// ROWS rows of the batch at a time. SAME lanes end with the same numbers of a unit and a row.
-template <int KIND, int N, int ROWS> struct RecurrentSizes {
-    static constexpr int UNITS = KIND < CELL_GRU && N > 256 ? 8 : 4, BLOCK_UNITS = 8 * UNITS,
+// ROWS rows of the batch at a time. SAME lanes end with the same numbers of a unit and a row. A lane has four
+// weights of each CHUNK of a gate's row, PARTS for a unit, and HELD of them in registers.
+template <int KIND, int N, int R> struct RecurrentSizes {
+    static constexpr int ROWS = R, GATES = KIND == CELL_LSTM ? 4 : KIND == CELL_GRU ? 3 : 1;
+    static constexpr bool WIDE = KIND >= CELL_GRU && N > 256;
+    static constexpr int WARPS = WIDE ? 16 : 8, THREADS = 32 * WARPS,
+                         UNITS = KIND < CELL_GRU && N > 256 ? 8 : 4, BLOCK_UNITS = WARPS * UNITS,
                          BLOCKS = (N + BLOCK_UNITS - 1) / BLOCK_UNITS, CHUNKS = (N + 127) / 128,
-                         WIDTH = CHUNKS * 128,
-                         GATES = KIND == CELL_LSTM  ? 4
-                                 : KIND == CELL_GRU ? 3
-                                                    : 1,
+                         WIDTH = CHUNKS * 128, PARTS = GATES * CHUNKS, HELD = WIDE ? 6 : PARTS,
                          SAME = 32 / (ROWS * UNITS), OWN_BIAS = KIND == CELL_GRU ? 2 : GATES;
 };
 
-// A lane has four of every 128 weights of each row of the matrix. Those of its own unit come first.
-template <int N, int UNITS, int GATES, int CHUNKS>
-__device__ __forceinline__ void recurrent_weights(const float *from, int first, int mine,
-                                                  float4 (&weight)[UNITS][GATES][CHUNKS])
-{
+// A thread's weights. Those of its own unit come first.
+template <typename Z> struct RecurrentWeights {
+    float4 held[Z::UNITS][Z::HELD];
+
+    static __device__ __forceinline__ float4 &stored(int u, int part)
+    {
+        extern __shared__ float4 recurrent_stored[];
+        return recurrent_stored[((part - Z::HELD) * Z::UNITS + u) * Z::THREADS + threadIdx.x];
+    }
+
+    template <int N> __device__ __forceinline__ void read(const float *from, int first, int mine)
+    {
 #pragma unroll
-    for (int u = 0; u < UNITS; u++)
+        for (int u = 0; u < Z::UNITS; u++)
 #pragma unroll
-        for (int g = 0; g < GATES; g++)
-#pragma unroll
-            for (int j = 0; j < CHUNKS; j++) {
-                const int unit = first + (u ^ mine);
-                weight[u][g][j] = recurrent_four(from + (g * N + unit) * N,
-                                                 j * 128 + threadIdx.x % 32 * 4, N, unit < N);
+            for (int part = 0; part < Z::PARTS; part++) {
+                const int unit = first + (u ^ mine), at = part % Z::CHUNKS * 128;
+                const float4 w = recurrent_four(from + (part / Z::CHUNKS * N + unit) * N,
+                                                at + threadIdx.x % 32 * 4, N, unit < N);
+                if (part < Z::HELD)
+                    held[u][part] = w;
+                else
+                    stored(u, part) = w;
             }
-}
+    }
+
+    __device__ __forceinline__ float4 at(int u, int part) const
+    {
+        return part < Z::HELD ? held[u][part] : stored(u, part);
+    }
+};
 
 // The states of the rows from `base` on, and zeros in the other half.
-template <int N, int ROWS, int WIDTH>
+template <int N, int THREADS, int ROWS, int WIDTH>
 __device__ __forceinline__ void recurrent_begin(const float *h, int base, int batch,
                                                 float (&state)[2][ROWS][WIDTH])
 {
-    for (int i = threadIdx.x; i < 2 * ROWS * WIDTH; i += 256) {
+    for (int i = threadIdx.x; i < 2 * ROWS * WIDTH; i += THREADS) {
         const int k = i % WIDTH, row = base + i / WIDTH;
         const bool is_state = k < N && i < ROWS * WIDTH && row < batch;
         state[0][0][i] = is_state ? h[(long long)row * N + k] : 0.f;
@@ -126,13 +143,14 @@ __device__ __forceinline__ void recurrent_begin(const float *h, int base, int ba
 
 // The sums of a lane's own unit and row, into sum[0]. At each exchange a lane keeps the first half of its
 // sums.
-template <int ROWS, int UNITS, int GATES, int CHUNKS>
-__device__ __forceinline__ void recurrent_sums(const float4 (&weight)[UNITS][GATES][CHUNKS],
-                                               const float (*state)[CHUNKS * 128], int row,
-                                               float (&sum)[ROWS * UNITS][GATES])
+template <typename Z>
+__device__ __forceinline__ void recurrent_sums(const RecurrentWeights<Z> &weights,
+                                               const float (*state)[Z::WIDTH], int row,
+                                               float (&sum)[Z::ROWS * Z::UNITS][Z::GATES])
 {
+    constexpr int ROWS = Z::ROWS, UNITS = Z::UNITS, GATES = Z::GATES;
 #pragma unroll
-    for (int j = 0; j < CHUNKS; j++)
+    for (int j = 0; j < Z::CHUNKS; j++)
 #pragma unroll
         for (int b = 0; b < ROWS; b++) {
             const float4 h = *(const float4 *)&state[b ^ row][j * 128 + threadIdx.x % 32 * 4];
@@ -140,7 +158,7 @@ __device__ __forceinline__ void recurrent_sums(const float4 (&weight)[UNITS][GAT
             for (int u = 0; u < UNITS; u++)
 #pragma unroll
                 for (int g = 0; g < GATES; g++) {
-                    const float4 w = weight[u][g][j];
+                    const float4 w = weights.at(u, g * Z::CHUNKS + j);
                     float &s = sum[u * ROWS + b][g];
                     s = fmaf(w.x, h.x, s), s = fmaf(w.y, h.y, s);
                     s = fmaf(w.z, h.z, s), s = fmaf(w.w, h.w, s);
@@ -200,10 +218,10 @@ __device__ __forceinline__ void recurrent(const RecurrentCell &cell, const Recur
               unit = rank * Z::BLOCK_UNITS + threadIdx.x / (Z::SAME * ROWS),
               base = group * ROWS * TILES;
     const bool is_unit = N % Z::BLOCK_UNITS == 0 || unit < N;
-    float4 weight[Z::UNITS][Z::GATES][Z::CHUNKS];
-    recurrent_weights<N>(cell.weight, (rank * 8 + threadIdx.x / 32) * Z::UNITS,
-                         threadIdx.x % 32 / (Z::SAME * ROWS), weight);
-    recurrent_begin<N>(cell.h, base, layer.batch, state);
+    RecurrentWeights<Z> weights;
+    weights.template read<N>(cell.weight, (rank * Z::WARPS + threadIdx.x / 32) * Z::UNITS,
+                             threadIdx.x % 32 / (Z::SAME * ROWS));
+    recurrent_begin<N, Z::THREADS>(cell.h, base, layer.batch, state);
     float bias[Z::GATES], own[TILES], input[TILES][Z::GATES];
     bool has[TILES];
     const float *gates[TILES];
@@ -239,7 +257,7 @@ __device__ __forceinline__ void recurrent(const RecurrentCell &cell, const Recur
                 x[g] = g < Z::OWN_BIAS ? input[i][g] + bias[g] : input[i][g];
                 if (t + 1 < layer.steps && has[i]) input[i][g] = gates[i][g * N];
             }
-            recurrent_sums<ROWS>(weight, &state[t % 2][i * ROWS], row, sum);
+            recurrent_sums(weights, &state[t % 2][i * ROWS], row, sum);
             h[i] = recurrent_unit<KIND>(x, sum[0], bias[Z::GATES - 1], own[i]);
             if (is_unit)
                 recurrent_share<Z::BLOCKS, Z::SAME>(&state[0][i * ROWS + row][unit], to[i],

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet QUERN_TASKS=$root/tests/fixtures/recurrence
 cd "$tmp" || exit 1
-for t in lstm_both_ways gru_no_bias; do
+for t in lstm_both_ways lstm_wide gru_no_bias; do
   "$BUILD/bin/quern-kernel" --task $t >$t.cu &&
     "$BUILD/bin/quern-eval" --task $t --device sim:h100 $t.cu >out 2>&1
   ok $? "$t: $(sed -n 's/^ *score *//p' out)"
