@@ -151,6 +151,20 @@ static int infer_shift_by(OpCall *c, Error *err)
 /* The remainder is subtracted before the division, as in eager PyTorch, so that the quotient is whole. */
 #define FLOOR_TEXT "b == 0 ? a / (b + 0.0f) : rint((a - (" REMAINDER_TEXT("b") ")) / (b + 0.0f))"
 #define DIV_TEXT "p0 != 0 ? trunc(a / (b + 0.0f)) : " FLOOR_TEXT
+#define WHOLE_REMAINDER(b) \
+    "a % " b " != 0 && (a % " b " < 0) != (" b " < 0) ? a % " b " + " b " : a % " b
+#define WHOLE_FLOOR "(a - (" WHOLE_REMAINDER("b") ")) / b"
+#define REST(aten, schema, function, n_operands, text, whole_text)                   \
+    {                                                                                \
+        "aten." aten, schema, pointwise_infer, pointwise_reference, pointwise_plain, \
+            pointwise_cost, 0,                                                       \
+            &(const Pointwise){.f = run_##function,                                  \
+                               .cuda = text,                                         \
+                               .operands = n_operands,                               \
+                               .rule = RESULT_PROMOTED,                              \
+                               .whole = whole_text},                                 \
+            NULL, &pointwise_elements                                                \
+    }
 #define DIVISION(aten, schema, detail)                                                             \
     {                                                                                              \
         "aten." aten, schema, infer_rounded, pointwise_reference, pointwise_plain, pointwise_cost, \
@@ -176,13 +190,15 @@ static const Pointwise floor_division = {.f = run_f_floor_divide,
                                          .cuda = FLOOR_TEXT,
                                          .operands = 2,
                                          .rule = RESULT_PROMOTED,
-                                         .fill = round_numbers},
+                                         .fill = round_numbers,
+                                         .whole = WHOLE_FLOOR},
                        rounded_division = {.f = run_f_div_mode,
                                            .cuda = DIV_TEXT,
                                            .operands = 2,
                                            .rule = RESULT_PROMOTED,
                                            .fill = round_numbers,
-                                           .modes = " floor trunc "};
+                                           .modes = " floor trunc ",
+                                           .whole = "p0 != 0 ? a / b : " WHOLE_FLOOR};
 
 static const Op table[] = {
     ROW("mul.Scalar", "Tensor self, Scalar other", f_mul_scalar, "a * p0", 1, RESULT_PROMOTED, NULL,
@@ -250,11 +266,11 @@ static const Op table[] = {
     ROW("logical_or.default", TENSORS, f_logical_or, "a != 0 || b != 0", 2, RESULT_BOOL, NULL, 0),
     ROW("logical_xor.default", TENSORS, f_logical_xor, "(a != 0) != (b != 0)", 2, RESULT_BOOL, NULL,
         0),
-    ROW("remainder.Tensor", TENSORS, f_remainder, REMAINDER_TEXT("b"), 2, RESULT_PROMOTED, NULL, 0),
-    ROW("remainder.Scalar", WITH_SCALAR, f_remainder_scalar, REMAINDER_TEXT("p0"), 1,
-        RESULT_PROMOTED, NULL, 0),
-    ROW("fmod.Tensor", TENSORS, f_fmod, FMOD_TEXT("b"), 2, RESULT_PROMOTED, NULL, 0),
-    ROW("fmod.Scalar", WITH_SCALAR, f_fmod_scalar, FMOD_TEXT("p0"), 1, RESULT_PROMOTED, NULL, 0),
+    REST("remainder.Tensor", TENSORS, f_remainder, 2, REMAINDER_TEXT("b"), WHOLE_REMAINDER("b")),
+    REST("remainder.Scalar", WITH_SCALAR, f_remainder_scalar, 1, REMAINDER_TEXT("p0"),
+         WHOLE_REMAINDER("p0")),
+    REST("fmod.Tensor", TENSORS, f_fmod, 2, FMOD_TEXT("b"), "a % b"),
+    REST("fmod.Scalar", WITH_SCALAR, f_fmod_scalar, 1, FMOD_TEXT("p0"), "a % p0"),
     DIVISION("floor_divide.default", BINARY, floor_division),
     DIVISION("floor_divide.Scalar", WITH_SCALAR, floor_division),
     ROW("fmax.default", TENSORS, f_fmax, "a != a || b > a ? b : a", 2, RESULT_PROMOTED, NULL, 0),

@@ -219,6 +219,7 @@ const char *pointwise_text(const OpCall *c)
 {
     const Pointwise *w = c->op->detail;
     const char *text = w->special ? w->special(c) : NULL;
+    if (!text && w->whole && !dtype_is_float(c->result[0].dtype)) text = w->whole;
     return text ? text : w->cuda;
 }
 

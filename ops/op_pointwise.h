@@ -27,6 +27,7 @@ typedef struct {
     void (*fill)(const OpCall *c, double *p); /* optional: changes parameters */
     const char *modes; /* what a string may be: " one two ", by place; NULL: " none tanh " */
     const char *(*special)(const OpCall *c); /* optional: eager's text of some numbers, or NULL */
+    const char *whole; /* optional: eager's text of whole numbers, which a float does not hold */
 } Pointwise;
 
 int pointwise_infer(OpCall *c, Error *err);
