@@ -109,6 +109,34 @@ typedef struct {
     int others;
 } Second;
 
+/* Notes what units that do not count store now, where the launch has stored nothing before: without the right
+ * values of what they read, they did not tell that they store it. */
+static void note_astray(Cone *c, const ConeLaunch *k, const AccessTrace *now)
+{
+    Ranges before = {0};
+    for (int64_t i = 0; i < k->trace.n; i++)
+        if (k->trace.of[i].kind != TRACE_READ)
+            ranges_add(&before, k->trace.of[i].lo, k->trace.of[i].lo + k->trace.of[i].bytes);
+    ranges_join(&before);
+    for (int64_t i = 0; i < now->n; i++) {
+        const TraceEntry *e = &now->of[i];
+        if (e->kind != TRACE_READ && !block_set_has(&k->units, e->unit) &&
+            !ranges_meet(&before, e->lo, e->lo + e->bytes))
+            ranges_add(&c->astray, e->lo, e->lo + e->bytes);
+    }
+    ranges_release(&before);
+}
+
+/* Does what counts read that? */
+static int reads_astray(Cone *c, const Ranges *reads)
+{
+    int some = 0;
+    ranges_join(&c->astray);
+    for (int64_t i = 0; i < reads->n && !some; i++)
+        some = ranges_meet(&c->astray, reads->of[i].lo, reads->of[i].hi);
+    return some;
+}
+
 /* Keeps the other trace: a later pass begins with it. */
 static void note_difference(ConeLaunch *k, AccessTrace *now, Second *out)
 {
@@ -131,6 +159,7 @@ static int run_launch(Cone *c, int i, Second *out)
     AccessTrace now = {.by = k->trace.by};
     int64_t at = 0;
     if (now.by != TRACE_BLOCKS) out->assumed |= !are_complete(c, k);
+    out->same &= !reads_astray(c, &k->reads);
     qsort(k->run.id, (size_t)k->run.n, sizeof *k->run.id, by_id);
     m->trace = &now;
     m->assumed = 0;
@@ -141,6 +170,7 @@ static int run_launch(Cone *c, int i, Second *out)
     else
         out->others |= m->assumed;
     int is_open = k->is_whole && now.by != TRACE_BLOCKS && m->assumed;
+    if (now.by != TRACE_BLOCKS) note_astray(c, k, &now);
     note_difference(k, &now, out);
     if (is_open) k->needs_all = 1, out->same = 0;
     return rc;
@@ -166,6 +196,7 @@ static int run_call(Cone *c, int i, Second *out)
     c->d->mem.assumed = 0;
     int rc = supply(c, &c->of[i].reads);
     out->assumed |= c->d->mem.assumed;
+    out->same &= !reads_astray(c, &c->of[i].reads);
     if (rc) return rc;
     return library_run_some(&c->d->mem, &c->launches[i], &c->of[i].asked, &c->fault->error);
 }
@@ -188,6 +219,7 @@ static int run_cone(Cone *c, int *same)
     Second s = {.same = 1};
     int rc = 0;
     double before = c->left;
+    ranges_clear(&c->astray);
     poison_all(c);
     devmem_assume(m, 1);
     for (int i = 0; i < c->n && !rc && !s.faulted; i++) {
@@ -301,6 +333,7 @@ static void release(Cone *c)
         ranges_release(&c->of[i].asked);
     }
     ranges_release(&c->need);
+    ranges_release(&c->astray);
     free(c->of);
     free(c->wanted);
 }

@@ -33,6 +33,7 @@ typedef struct {
     DeviceCone *out;
     ConeLaunch *of;  /* by launch */
     Ranges need;     /* behind the launch that is looked at */
+    Ranges astray;   /* of the second pass: what only units that do not count have stored */
     uint8_t *wanted; /* by allocation */
     int64_t lanes;   /* what looking for blocks may take */
     double left;     /* thread-instructions */
