@@ -296,6 +296,51 @@ def rounded_rows(x, scale, zero, axis, low, high):
     return rounded(x, scale.view(shape), zero.view(shape), low, high)
 
 
+def whole_window(n, periodic, device, dtype):
+    """The places of a window as parts of a turn."""
+    if not isinstance(n, int) or n < 2:
+        return None
+    turn = 2 * math.pi / (n if periodic else n - 1)
+    return torch.arange(n, device=device, dtype=dtype or torch.get_default_dtype()) * turn
+
+
+def hann(window_length, periodic=True, *, dtype=None, device=None, **others):
+    """torch.hann_window, or None."""
+    turned = whole_window(window_length, periodic, device, dtype)
+    return None if turned is None else 0.5 - 0.5 * turned.cos()
+
+
+def hamming(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, device=None, **others):
+    """torch.hamming_window, or None."""
+    turned = whole_window(window_length, periodic, device, dtype)
+    return None if turned is None else alpha - beta * turned.cos()
+
+
+def one_place(index):
+    """An index of one element as a form that a trace follows: of a tensor without dimensions PyTorch asks the
+    contents, and a list of one negative number is a constant that counts from the end."""
+    if isinstance(index, torch.Tensor) and index.dim() == 0 and index.dtype in (torch.int32, torch.int64):
+        return index.reshape(1), True
+    if isinstance(index, list) and len(index) == 1 and type(index[0]) is int and index[0] < 0:
+        return slice(index[0], index[0] + 1 or None), False
+    return index, False
+
+
+def selected(x, index):
+    """x[index] with such places, or None: there are none, or others beside them."""
+    parts = index if isinstance(index, tuple) else (index,)
+    placed = [one_place(p) for p in parts]
+    if all(a is b for (a, _), b in zip(placed, parts)) or sum(isinstance(p, (torch.Tensor, list)) for p in parts) > 1:
+        return None
+    y = x[tuple(p for p, _ in placed)]
+    at = next((i for i, (_, one) in enumerate(placed) if one), None)
+    if at is None:
+        return y
+    if any(p is None or p is Ellipsis for p in parts[:at]) or any(type(p) is int for p in parts):
+        return None
+    return y.squeeze(at)
+
+
 class expanded(torch.overrides.TorchFunctionMode):
     """Functions that are operators of their own to PyTorch's tracer are those that they launch. Distributions
     do not look at the contents of their parameters."""
@@ -304,7 +349,8 @@ class expanded(torch.overrides.TorchFunctionMode):
              torch.nn.functional.gaussian_nll_loss: gaussian,
              torch.nn.functional.poisson_nll_loss: poisson,
              torch.nn.functional.cosine_embedding_loss: cosine_embedding, torch.bilinear: bilinear,
-             torch.vdot: dot, torch.fake_quantize_per_tensor_affine: rounded,
+             torch.vdot: dot, torch.hann_window: hann, torch.hamming_window: hamming,
+             torch.Tensor.__getitem__: selected, torch.fake_quantize_per_tensor_affine: rounded,
              torch.fake_quantize_per_channel_affine: rounded_rows}
 
     def __torch_function__(self, func, types, args=(), kwargs=None):

@@ -557,6 +557,37 @@ static int write_eye(Writer *w, const json_t *node)
     return rc ? -1 : 1;
 }
 
+/* A number as a tensor without dimensions, which an assignment of one to a part of a tensor makes. */
+static int write_number(Writer *w, const json_t *node)
+{
+    const char *result = output(node, 0);
+    char chosen[GRAPH_NAME];
+    Symbolic size[OP_MAX_RANK];
+    Dtype dtype;
+    Buffer text;
+    int rank;
+    if (!result) return 0;
+    if (program_tensor(w->p, result, &dtype, &rank, size, w->err)) return -1;
+    buffer_init(&text, OP_LINE_MAX);
+    buffer_puts(&text, "aten.full([], ");
+    int rc = argument_write(w->p, argument(node, "s"), w->out->names, &text, w->err);
+    buffer_printf(&text, ", dtype=torch.%s)", dtype_name(dtype));
+    if (rc > 0) add(w, result, 1, node, buffer_detach(&text), chosen);
+    buffer_release(&text);
+    return rc;
+}
+
+/* A tensor filled with the only element of another one. */
+static int write_filled(Writer *w, const json_t *node)
+{
+    const char *x = tensor(w, node, "self"), *value = tensor(w, node, "value"),
+               *result = output(node, 0);
+    char chosen[GRAPH_NAME];
+    if (!x || !value || !result) return 0;
+    add(w, result, 1, node, memory_printf("aten.copy_(%s, %s)", x, value), chosen);
+    return 1;
+}
+
 /* A matrix with a vector on its diagonal: a triangle of a triangle, as readers of graphs know it. */
 static int write_diagonal(Writer *w, const json_t *node)
 {
@@ -648,6 +679,8 @@ static int write_composed(Writer *w, const json_t *node, const char *op)
                     {"aten.to.device", write_moved},
                     {"aten.diag.default", write_diagonal},
                     {"aten.diag_embed.default", write_diagonal},
+                    {"aten.scalar_tensor.default", write_number},
+                    {"aten.fill_.Tensor", write_filled},
                     {"aten.eye.default", write_eye},
                     {"aten.eye.m", write_eye}};
     for (size_t i = 0; i < sizeof composed / sizeof *composed; i++)
