@@ -226,6 +226,24 @@ launches.clear()
 print(len(layer.held.held(stored, call, [turned, w], (0,), None)(turned, w, 3)))
 capturing[0] = False
 print(len(stored.kept), stored.size, held.__globals__["_q_local"].states == {})
+
+# Memory that kernels alone take has no other owner than what is kept.
+import weakref
+copies = types.SimpleNamespace(inputs=["x"], out_names=["y"])
+kept = layer.lines.Writer(copies, kernels, [copy("x", "k"), copy("k", "y")],
+                          [("y", (4, 6), f), ("k", (4, 6), f)], {}, torch.device("cpu"))
+own, alive = kept.scope["_q_empty"], []
+
+def noted_as(*given):
+    made = own(*given)
+    alive.append(weakref.ref(made))
+    return made
+
+kept.scope["_q_empty"] = noted_as
+kept.scope["_q_launch"] = lambda *given: 0
+held = layer.held.held(layer.held.Store(), kept.call(), [x], (), None)
+held(x, 1)
+print(*(made() is not None for made in alive))
 END
 "$python" -W ignore views.py >out 2>err
 is "both sources of a call give the same, and the second one has no views" "$(head -4 out)" \
@@ -244,7 +262,8 @@ is "a module's call keeps its memory for each stream, up to a limit" "$(sed 1,4d
 1 True True True torch.float64 True
 True 4
 3
-1 0 True"
+1 0 True
+True False"
 sed 's/^/# /' err | tail -5
 
 cat >fixed.py <<'END'

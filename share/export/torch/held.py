@@ -50,6 +50,7 @@ class Held(Source):
         self.title, self.results, self.stays = "held", results, stays
         self.copies = copies
         self.made, self.size = [], 0  # what is done once for a stream; bytes of it
+        self.owned = []  # the variables of memory that is made there
         self.kept, self.used = set(self.copies) if stays else set(), {}
         self.taken = self._taken()
         self.address = {n: (f"_q_now[{i}]", 0) for i, n in enumerate(self.taken)}
@@ -74,6 +75,8 @@ class Held(Source):
     def _new(self, variable, shape, dtype):
         self.size += torch.Size(shape).numel() * dtype.itemsize
         super()._new(variable, shape, dtype)
+        if self.lines is self.made:
+            self.owned.append(variable)
 
     def _allocate(self):
         w, root = self.writer, lambda n: self.seen[n].root if self.seen else n
@@ -132,6 +135,7 @@ class Held(Source):
         own = ["_q_cells", "_q_launches", "_q_run"]
         making = ["def make(stream):", "_q_run = _q_prepared()",
                   "_q_cells, _q_launches = _q_run.begin(stream)", *self.made,
+                  f"_q_run.memory = [{', '.join(self.owned)}]",  # kernels take it by its address alone
                   f"return {', '.join([*own, '[]', *self.used.values()])}"]
         return "\n    ".join(making) + "\n\n" + "\n    ".join(
             [*self._begin(", ".join([*own, "_q_places", *self.used])), *self.lines])
