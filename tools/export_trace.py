@@ -330,7 +330,8 @@ def selected(x, index):
     """x[index] with such places, or None: there are none, or others beside them."""
     parts = index if isinstance(index, tuple) else (index,)
     placed = [one_place(p) for p in parts]
-    if all(a is b for (a, _), b in zip(placed, parts)) or sum(isinstance(p, (torch.Tensor, list)) for p in parts) > 1:
+    others = sum(isinstance(p, (torch.Tensor, list)) for p in parts)
+    if others > 1 or all(a is b for (a, _), b in zip(placed, parts)):
         return None
     y = x[tuple(p for p, _ in placed)]
     at = next((i for i, (_, one) in enumerate(placed) if one), None)
