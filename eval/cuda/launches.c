@@ -51,7 +51,8 @@ static int maps_encode(const CudaDriver *cu, DeviceLaunch *l, Error *err)
 
 /* Limits in seconds, beside those of eval/device/time_limit.h. */
 static const double check_s = 3, counters_s = 120;
-/* Times the limit, without the timing lock: other processes' work takes the GPU in turn. */
+/* Times the limit, without the timing lock: other processes' work takes the GPU in turn. Most candidates
+ * run there first. */
 static const double beside_others = 2;
 static const double trusted_s = 60; /* a library is opened at its first call */
 /* Sequences longer than this many periods of the memory's stall meet about as many stalls at any
