@@ -2,8 +2,10 @@
  * have op lines run there beside library calls, a bounded number of them in one process. */
 #include "tests/unit/eval/cuda/cuda_support.h"
 
+#include "eval/cuda/library/library_cublas.h"
 #include "eval/cuda/library/library_workspace.h"
 #include "eval/judge/loaded_ops.h"
+#include "tests/unit/gpu/fixtures.h"
 
 static unsigned generation(int home)
 {
@@ -260,6 +262,38 @@ static void test_workspace(void **state)
     ops->close(d);
 }
 
+/* A linear gets from cuBLASLt the workspace that eager PyTorch gives it, 1 MiB, whatever cuBLAS has: the
+ * library chooses its algorithm by it. */
+static void test_workspaces(void **state)
+{
+    (void)state;
+    char here[2000];
+    const LibraryProduct p = {
+        .m = 8, .n = 128, .k = 256, .lda = 256, .ldb = 256, .ldc = 128, .batch = 1, .alpha = 1};
+    assert_non_null(getcwd(here, sizeof here));
+    char *home = memory_printf("%s/toolkit", here), *dir = memory_printf("%s/lib64", home),
+         *said = memory_printf("%s/workspaces", here);
+    Buffer text;
+    setenv("CUDA_HOME", home, 1);
+    setenv("TEST_BLAS_WORKSPACES", said, 1);
+    assert_int_equal(fixture_build("blas_workspace.c", dir, "libcublasLt.so.13"), 0);
+    assert_int_equal(fixture_build("blas_workspace.c", dir, "libcublas.so.13"), 0);
+    start();
+    trusted_enter(&d->trusted);
+    ok(library_cublaslt_gemm_bias(&p, NULL, &err));
+    ok(library_cublas_gemm(&p, NULL, &err));
+    buffer_init(&text, 1000);
+    ok(file_read(said, 1000, &text, &err));
+    buffer_append(&text, "", 1);
+    assert_string_equal((const char *)text.data,
+                        "preferred 1048576\nlinear 1048576\nproduct 33554432\n");
+    buffer_release(&text);
+    free(said);
+    free(dir);
+    free(home);
+    ops->close(d);
+}
+
 /* The process is not replaced while its candidate has modules, nor when one is loaded again; it is, where it
  * has run code of a candidate that did not name it. */
 static void test_one_candidate(void **state)
@@ -415,12 +449,12 @@ int main(int argc, char **argv)
     (void)argc;
     if (driver_ready(argv)) return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls),      cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_candidates), cmocka_unit_test(test_renewed),
-        cmocka_unit_test(test_same_code),  cmocka_unit_test(test_left_behind),
-        cmocka_unit_test(test_workspace),  cmocka_unit_test(test_one_candidate),
-        cmocka_unit_test(test_spare),      cmocka_unit_test(test_many_parts),
-        cmocka_unit_test(test_faults)};
+        cmocka_unit_test(test_calls),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_candidates),    cmocka_unit_test(test_renewed),
+        cmocka_unit_test(test_same_code),     cmocka_unit_test(test_left_behind),
+        cmocka_unit_test(test_workspace),     cmocka_unit_test(test_workspaces),
+        cmocka_unit_test(test_one_candidate), cmocka_unit_test(test_spare),
+        cmocka_unit_test(test_many_parts),    cmocka_unit_test(test_faults)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
