@@ -227,7 +227,7 @@ static size_t name_length(const char *at)
 /* The names of the kernel's parameters: each is the last one before a comma. */
 static int find_parameters(const char *text, Name name[MOST_PARAMETERS])
 {
-    static const char head[] = "kernel_@(";
+    static const char head[] = "_@(";
     const char *at = strstr(text, head);
     Name last = {0};
     int n = 0;

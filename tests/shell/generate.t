@@ -92,4 +92,6 @@ for file in $set/*/task.json; do
 done
 is 'no fast gene is drawn where it is withheld' "$not_ok" ''
 [ $withheld -ge 15 ] && [ $kept -ge 30 ]; ok $? "withheld from $withheld of the tasks, not from $kept"
+"$BIN/quern-kernel" --own --task k3_5_alexnet | grep -c '__global__.* split_' >"$tmp/splits"
+[ "$(cat "$tmp/splits")" = 4 ]; ok $? "three products split equal factors by four kernels"
 done_testing
