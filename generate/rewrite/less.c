@@ -14,12 +14,14 @@ static int may_gain(const Task *t, Error *err)
     Derivation own;
     GraphBound *b = NULL;
     Summed s;
+    int64_t stride;
     int found = 0;
     if (size_derivation(t, 1, &own, err)) return 0;
     const Sizes sizes = derivation_own(&own);
     if (!derivation_bind(&own, &sizes, &b, err))
         for (int i = 0; i < b->graph->n_nodes && !found; i++)
-            found = graph_summed(b, i, &s) || graph_settled(b, i) >= 0;
+            found = graph_summed(b, i, &s) || graph_settled(b, i) >= 0 ||
+                    graph_pooled(b, i, &stride) >= 0;
     graph_bound_free(b);
     derivation_release(&own);
     return found;
@@ -42,13 +44,25 @@ static int settled(const Lines *l)
     return at;
 }
 
+/* Writes what a line's sums are of the factors of a product. 0; 1: it stays; -1. */
+static int write_sums(Lines *l, Genes *genes)
+{
+    Summed s;
+    int64_t stride;
+    const int pooled = graph_pooled(l->bound, l->at, &stride);
+    if (pooled >= 0 && is_chosen(genes, l)) return averages_of_convolution(l, pooled);
+    if (!graph_summed(l->bound, l->at, &s) || !is_chosen(genes, l)) return 1;
+    return lines_is(l, s.product, "linear") || lines_is(l, s.product, "matmul") ||
+                   lines_is(l, s.product, "mm")
+               ? sums_of_product(l, &s)
+               : sums_of_convolution(l, &s);
+}
+
 /* Returns how many lines were replaced, or -1. */
 static int write_lines(Lines *l, Genes *genes)
 {
     int found = 0;
     for (l->at = 0; l->at < l->graph->n_nodes; l->at++) {
-        Summed s;
-        int rc = 1;
         const int chosen = settled(l);
         if (chosen >= 0 && is_chosen(genes, l)) {
             lines_end(l, "aten.clone.default(%s)",
@@ -56,11 +70,7 @@ static int write_lines(Lines *l, Genes *genes)
             found++;
             continue;
         }
-        if (graph_summed(l->bound, l->at, &s) && is_chosen(genes, l))
-            rc = (lines_is(l, s.product, "linear") || lines_is(l, s.product, "matmul") ||
-                  lines_is(l, s.product, "mm"))
-                     ? sums_of_product(l, &s)
-                     : sums_of_convolution(l, &s);
+        const int rc = write_sums(l, genes);
         if (rc < 0) return -1;
         if (rc) lines_copy(l, l->at);
         found += !rc;

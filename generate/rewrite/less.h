@@ -1,6 +1,7 @@
 /* Graphs that do less with the same results: a sum over dimensions of a product or of a convolution becomes
- * one of the sums of its factors. Real numbers have these equalities; of infinities of both signs a sum of
- * products is no number, and a product of sums may be one. */
+ * one of the sums of its factors, and averages of a convolution with one tap a convolution of averages. Real
+ * numbers have these equalities; of infinities of both signs a sum of products is no number, and a product of
+ * sums may be one. */
 #ifndef GENERATE_REWRITE_LESS_H
 #define GENERATE_REWRITE_LESS_H
 

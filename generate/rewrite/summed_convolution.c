@@ -3,8 +3,10 @@
  * and the sum of all elements that meet it. What is not folded stays a convolution, with the taps of folded
  * dimensions as channels. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "generate/rewrite/summed_text.h"
 
 /* EACH: an element that is added to the sum of a tap takes as long as so many products of a convolution. */
@@ -242,4 +244,39 @@ int sums_of_convolution(Lines *l, const Summed *s)
     }
     lines_end(l, "aten.clone.default(%s)", y);
     return l->failed ? -1 : 0;
+}
+
+/* ---- averages ---- */
+
+/* A line's call with another tensor as its first argument; NULL: it is not written as the first one. */
+static char *call_of(const Lines *l, int line, const char *x)
+{
+    const char *text = l->graph->text[line], *call = strstr(text, "aten."),
+               *given = call ? strchr(call, '(') : NULL,
+               *name = lines_name(l, l->bound->calls[line].in[0]);
+    const size_t n = strlen(name);
+    if (!given || strncmp(given + 1, name, n) != 0 || (given[n + 1] != ',' && given[n + 1] != ')'))
+        return NULL;
+    return memory_printf("%.*s(%s%s", (int)(given - call), call, x, given + 1 + n);
+}
+
+int averages_of_convolution(Lines *l, int convolution)
+{
+    char y[GRAPH_NAME];
+    int64_t stride;
+    char *pool = NULL, *after = NULL;
+    for (int k = 0; k < SIZE_BINDINGS; k++)
+        if (graph_pooled(l->sizes->bound[k], l->at, &stride) != convolution) return 1;
+    pool = call_of(l, l->at, lines_name(l, l->bound->calls[convolution].in[0]));
+    if (pool) after = call_of(l, convolution, "");
+    if (after) {
+        free(after);
+        lines_make(l, y, "%s", pool);
+        after = call_of(l, convolution, y);
+        lines_end(l, "%s", after);
+    }
+    const int rc = after ? 0 : 1;
+    free(after);
+    free(pool);
+    return rc;
 }

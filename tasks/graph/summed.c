@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 
+#include "ops/op_convolution.h"
 #include "ops/op_reduction.h"
 #include "tasks/graph/settled.h"
 
@@ -143,6 +144,30 @@ int graph_summed(const GraphBound *b, int node, Summed *out)
     return r.dims && r.inputs > 1 && walk(b, c->in[0], out);
 }
 
+int graph_pooled(const GraphBound *b, int node, int64_t *stride)
+{
+    const GraphCall *c = &b->calls[node];
+    Convolution v;
+    *stride = 1;
+    if (!c->live || c->call.n_tensors != 1 || !is_plain_float(c) ||
+        (!is_named(c, "avg_pool1d") && !is_named(c, "avg_pool2d") && !is_named(c, "avg_pool3d")))
+        return -1;
+    const int source = only_source(b, c->in[0]),
+              divisor = op_argument(c->call.op, "divisor_override");
+    const OpValue *side = &c->call.arg[1], *step = c->call.arg[2].n ? &c->call.arg[2] : side,
+                  *padding = &c->call.arg[3];
+    if (source != node - 1 || !is_plain_float(&b->calls[source]) ||
+        !convolution_read(&b->calls[source].call, &v) || v.transposed ||
+        c->call.arg[4].integer[0] || (divisor >= 0 && c->call.arg[divisor].kind != OP_NONE))
+        return -1;
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        if (v.w[d].kernel != 1 || v.w[d].stride != 1 || v.w[d].padding) return -1;
+    for (int i = 0; i < padding->n; i++)
+        if (padding->integer[i]) return -1;
+    for (int d = 0; d < v.dims; d++) *stride *= step->integer[d < step->n ? d : step->n - 1];
+    return *stride > 1 ? source : -1;
+}
+
 /* The flops of a node that a sum of so many terms makes needless. Half of what is left stays: along borders
  * not all taps meet an element. */
 static int needless(const GraphBound *b, int node, int64_t terms, double *flops, Error *err)
@@ -274,7 +299,13 @@ int graph_least_cost(const GraphBound *b, OpCost *out, Error *err)
         Summed s;
         double less = 0;
         if (b->calls[node].live && take_triangles(b, node, &out->flops, err)) return -1;
-        if (!graph_summed(b, node, &s)) continue;
+        int64_t stride;
+        const int pooled = graph_pooled(b, node, &stride);
+        if (pooled >= 0 && needless(b, pooled, stride, &less, err)) return -1;
+        if (!graph_summed(b, node, &s)) {
+            out->flops -= less;
+            continue;
+        }
         int rc =
             needless(b, s.product, s.terms, &less, err) || needless(b, node, s.terms, &less, err);
         for (int i = 0; i < s.n_chain && !rc; i++)

@@ -21,9 +21,13 @@ typedef struct {
 /* 1: the node is such a sum; 0: it is not. */
 int graph_summed(const GraphBound *b, int node, Summed *out);
 
-/* As graph_cost, with the flops that are left of summed products, and of matrix products whose factors are
- * triangles of the graph, or of which nothing but a triangle is read, and without what
- * no settled choice (settled.h) needs. */
+/* The node of a convolution whose filters have one tap, right before a pool that averages its results and of
+ * which alone it is read, with strides; -1: there is none. stride: of both dimensions together. */
+int graph_pooled(const GraphBound *b, int node, int64_t *stride);
+
+/* As graph_cost, with the flops that are left of summed products, of convolutions of averages, and of matrix
+ * products whose factors are triangles of the graph, or of which nothing but a triangle is read, and without
+ * what no settled choice (settled.h) needs. */
 int graph_least_cost(const GraphBound *b, OpCost *out, Error *err);
 
 #endif

@@ -171,6 +171,28 @@ static void test_sums_of_places_are_sums_over_taps(void **state)
     expect_less(&s, lines, 0.5);
 }
 
+/* Filters of one tap, with a bias, in groups, in two and three dimensions. */
+static void test_averages_of_convolutions_are_convolutions_of_averages(void **state)
+{
+    static const char *const lines[] = {"a = aten.conv2d(x, w, b)",
+                                        "y = aten.avg_pool2d(a, [2, 3], stride=[2, 3])",
+                                        "c = aten.conv2d(x, v, None, [1, 1], [0, 0], [1, 1], 2)",
+                                        "z = aten.avg_pool2d(c, 3, 2)",
+                                        "d = aten.unsqueeze(x, 2)",
+                                        "u = aten.unsqueeze(w, 2)",
+                                        "e = aten.conv3d(d, u)",
+                                        "p = aten.avg_pool3d(e, [1, 2, 2])",
+                                        NULL};
+    Several s = {.axes = {{"batch", NULL, 4}, {"height", NULL, 24}, {"width", NULL, 20}},
+                 .in = {{.name = "x", .shape = {"batch", "8", "height", "width"}},
+                        {.name = "w", .shape = {"48", "8", "1", "1"}},
+                        {.name = "v", .shape = {"48", "4", "1", "1"}},
+                        {.name = "b", .shape = {"48"}}},
+                 .out = {{.name = "y"}, {.name = "z"}, {.name = "p"}}};
+    (void)state;
+    expect_less(&s, lines, 0.5);
+}
+
 /* The least flops of a product of n x n matrices, in n * n * n. */
 static void expect_least(const char *const *lines, double share)
 {
@@ -277,6 +299,30 @@ static void test_other_sums_stay(void **state)
     expect_none(&u, few);
 }
 
+/* Of zeros around them, of another divisor, of borders, of strides of 1, of results that are read twice. */
+static void test_other_averages_stay(void **state)
+{
+    static const char *const lines[][4] = {
+        {"a = aten.conv2d(x, w, b)", "y = aten.avg_pool2d(a, [2, 2], [2, 2], [1, 1])"},
+        {"a = aten.conv2d(x, w, b)",
+         "y = aten.avg_pool2d(a, [2, 2], [2, 2], [0, 0], False, True, 3)"},
+        {"a = aten.conv2d(x, w, b)", "y = aten.avg_pool2d(a, [2, 2], [2, 2], [0, 0], True)"},
+        {"a = aten.conv2d(x, w, b)", "y = aten.avg_pool2d(a, [2, 2], [1, 1])"},
+        {"a = aten.conv2d(x, w, b, [1, 1], [1, 1])", "y = aten.avg_pool2d(a, [2, 2])"},
+        {"a = aten.conv2d(x, w, b)", "c = aten.avg_pool2d(a, [2, 2])",
+         "d = aten.sum.dim_IntList(a, [2, 3], keepdim=True)", "y = aten.mul(c, d)"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const char *text[5] = {lines[i][0], lines[i][1], lines[i][2], lines[i][3], NULL};
+        Several s = {.axes = {{"batch", NULL, 4}, {"height", NULL, 24}, {"width", NULL, 20}},
+                     .in = {{.name = "x", .shape = {"batch", "8", "height", "width"}},
+                            {.name = "w", .shape = {"6", "8", "1", "1"}},
+                            {.name = "b", .shape = {"6"}}},
+                     .out = {{.name = "y"}}};
+        expect_none(&s, text);
+    }
+}
+
 /* Neither a product nor a convolution is left, and a kernel for the sums is followed by one. */
 static void test_first_kernels_have_no_products(void **state)
 {
@@ -303,9 +349,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_of_columns_are_products_with_summed_weights),
         cmocka_unit_test(test_sums_of_places_are_sums_over_taps),
+        cmocka_unit_test(test_averages_of_convolutions_are_convolutions_of_averages),
         cmocka_unit_test(test_constants_choose),
         cmocka_unit_test(test_triangles_cost_what_they_leave),
         cmocka_unit_test(test_other_sums_stay),
+        cmocka_unit_test(test_other_averages_stay),
         cmocka_unit_test(test_first_kernels_have_no_products),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
