@@ -118,9 +118,13 @@ static void match(Warp *w, const Inst *in, uint32_t part)
     uint32_t out[LANES] = {0}, all = 1;
     exec_charge(w->x, MATCH_COST);
     for (int i = 0; i < LANES; i++) v[i] = in->k1 ? row64(w, in->a)[i] : row32(w, in->a)[i];
-    for (int i = 0; i < LANES; i++) {
-        for (int j = 0; j < LANES; j++) out[i] |= (uint32_t)((part >> j & 1) && v[i] == v[j]) << j;
-        all &= !(part >> i & 1) || out[i] == part;
+    for (uint32_t rest = part, same; rest; rest &= ~same) { /* those of the first lane's value */
+        const uint64_t first = v[__builtin_ctz(rest)];
+        same = 0;
+        for (int i = 0; i < LANES; i++) same |= (uint32_t)(v[i] == first) << i;
+        same &= part;
+        all &= same == part;
+        fill32(out, same, same);
     }
     if (in->k0)
         for (int i = 0; i < LANES; i++) out[i] = all ? part : 0;

@@ -29,11 +29,13 @@ static inline double element_get(const Elements *e, int64_t i)
 static inline void element_put(const Elements *e, int64_t i, double v)
 {
     float f = (float)v;
-    uint16_t h = (uint16_t)(e->dtype == DTYPE_F16 ? half_from_double(v) : bf16_from_double(v));
-    if (e->dtype == DTYPE_F32)
+    uint16_t h;
+    if (e->dtype == DTYPE_F32) {
         memcpy(e->p + 4 * i, &f, sizeof f);
-    else
-        memcpy(e->p + 2 * i, &h, sizeof h);
+        return;
+    }
+    h = (uint16_t)(e->dtype == DTYPE_F16 ? half_from_double(v) : bf16_from_double(v));
+    memcpy(e->p + 2 * i, &h, sizeof h);
 }
 
 static inline uint64_t element_bytes(int dtype)

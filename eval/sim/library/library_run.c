@@ -48,10 +48,60 @@ static int64_t extent(int64_t batch, int64_t apart, int64_t rows, int64_t leadin
     return (batch - 1) * apart + (rows - 1) * leading + row;
 }
 
+/* The elements of a matrix of each entry of a batch. */
+typedef struct {
+    Elements e;
+    int64_t apart, row, column; /* steps in elements */
+} Matrices;
+
+/* The matrix of an entry as floats in C order, which hold every value of its dtype. */
+static void widen_matrix(const Matrices *x, int64_t entry, int64_t rows, int64_t columns,
+                         float *out)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            *out++ = (float)element_get(&x->e, entry * x->apart + i * x->row + j * x->column);
+}
+
+/* Products of a row's elements with all columns: a sum has its terms in their order. */
+static void multiply_row(const LibraryProduct *p, const float *a, const float *b, double *sum)
+{
+    const int64_t n = p->n;
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    for (int64_t j = 0; j < p->k; j++, b += n) {
+        const double x = (double)a[j];
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++) sum[i] += x * (double)b[i];
+    }
+}
+
+static void multiply(const LibraryProduct *p, const Matrices *a, const Matrices *b,
+                     const Elements *bias, const Elements *c)
+{
+    float *left = memory_array((size_t)(p->m * p->k) + 1, sizeof *left),
+          *right = memory_array((size_t)(p->k * p->n) + 1, sizeof *right);
+    double *sum = memory_array((size_t)p->n + 1, sizeof *sum);
+    for (int64_t entry = 0; entry < p->batch; entry++) {
+        widen_matrix(a, entry, p->m, p->k, left);
+        widen_matrix(b, entry, p->k, p->n, right);
+        for (int64_t row = 0; row < p->m; row++) {
+            multiply_row(p, left + row * p->k, right, sum);
+            for (int64_t i = 0; i < p->n; i++) {
+                double v = sum[i] * p->alpha;
+                if (bias->p) v += element_get(bias, i);
+                element_put(c, entry * p->apart_c + row * p->ldc + i, p->relu && v < 0 ? 0 : v);
+            }
+        }
+    }
+    free(left), free(right), free(sum);
+}
+
 static int run_product(DevMem *m, const char *call, const LibraryProduct *p, Error *err)
 {
-    Elements a, b, c, bias = {NULL, 0, 0};
+    Elements c, bias = {NULL, 0, 0};
     int ta = p->transpose_a, tb = p->transpose_b;
+    Matrices a = {{NULL, 0, 0}, p->apart_a, ta ? 1 : p->lda, ta ? p->lda : 1},
+             b = {{NULL, 0, 0}, p->apart_b, tb ? 1 : p->ldb, tb ? p->ldb : 1};
     Operand of_a = {"a", p->a,
                     extent(p->batch, p->apart_a, ta ? p->k : p->m, p->lda, ta ? p->m : p->k),
                     p->dtype, 0},
@@ -60,24 +110,11 @@ static int run_product(DevMem *m, const char *call, const LibraryProduct *p, Err
                     p->dtype, 0},
             of_bias = {"the bias", p->bias, p->n, p->dtype, 0},
             of_c = {"c", p->c, extent(p->batch, p->apart_c, p->m, p->ldc, p->n), p->c_dtype, 1};
-    if (operand(m, call, &of_a, &a, err) || operand(m, call, &of_b, &b, err) ||
+    if (operand(m, call, &of_a, &a.e, err) || operand(m, call, &of_b, &b.e, err) ||
         (p->bias && operand(m, call, &of_bias, &bias, err)) || operand(m, call, &of_c, &c, err))
         return -1;
-    a.tf32 = b.tf32 = p->tf32;
-    for (int64_t i = 0; i < p->batch * p->m; i++)
-        for (int64_t column = 0; column < p->n; column++) {
-            int64_t batch = i / p->m, row = i % p->m;
-            double sum = 0;
-            for (int64_t j = 0; j < p->k; j++)
-                sum += element_get(&a, batch * p->apart_a +
-                                           (ta ? j * p->lda + row : row * p->lda + j)) *
-                       element_get(&b, batch * p->apart_b +
-                                           (tb ? column * p->ldb + j : j * p->ldb + column));
-            sum *= p->alpha;
-            if (bias.p) sum += element_get(&bias, column);
-            element_put(&c, batch * p->apart_c + row * p->ldc + column,
-                        p->relu && sum < 0 ? 0 : sum);
-        }
+    a.e.tf32 = b.e.tf32 = p->tf32;
+    multiply(p, &a, &b, &bias, &c);
     return 0;
 }
 
