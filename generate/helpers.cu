@@ -70,6 +70,30 @@ template <bool F16> __device__ __forceinline__ float near_gelu(float x)
     return fmaf(-a, near_power(q), fmaxf(x, 0.f));
 }
 
+//@ quick
+// Quotients and roots that err by two units in the last place. Those of IEEE 754 have a branch for numbers
+// near the ends of float's range, and the elements of a thread wait for one another there.
+__device__ __forceinline__ float quotient(float a, float b)
+{
+    float y;
+    asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+
+__device__ __forceinline__ float inverse(float a)
+{
+    float y;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(a));
+    return y;
+}
+
+__device__ __forceinline__ float root(float a)
+{
+    float y;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(a));
+    return y;
+}
+
 //@ over
 // A quotient: of 32 bits where both numbers allow it.
 __device__ __forceinline__ long long over(long long a, long long b)
@@ -83,10 +107,14 @@ template <typename T> struct Moments {
     T n = 0, mean = 0, spread = 0;
 };
 
+// The mean of equal means is that number, however far it is from zero. Either state may be `a`.
 template <typename T> __device__ __forceinline__ Moments<T> join(Moments<T> a, Moments<T> b)
 {
-    const T n = a.n + b.n, one = n > 0 ? 1 / n : 0, d = a.mean - b.mean;
-    return {n, rounded(a.mean, a.n * one) + rounded(b.mean, b.n * one),
+    const T n = a.n + b.n, one = n > 0 ? 1 / n : 0;
+    const bool larger = a.mean > b.mean;
+    const T low = larger ? b.mean : a.mean, d = (larger ? a.mean : b.mean) - low,
+            part = (larger ? a.n : b.n) * one;
+    return {n, a.mean == b.mean ? low : low + rounded(d, part),
             a.spread + b.spread + d * d * (a.n * b.n * one)};
 }
 
@@ -95,8 +123,8 @@ __device__ __forceinline__ Moments<T> take(Moments<T> s, const T (&x)[N])
 {
     T sum = 0, spread = 0;
 #pragma unroll
-    for (int i = 0; i < N; i++) sum += x[i];
-    const T mean = sum * (T(1) / N);
+    for (int i = 1; i < N; i++) sum += x[i] - x[0];
+    const T mean = x[0] + rounded(sum, T(1) / N);
 #pragma unroll
     for (int i = 0; i < N; i++) spread += (x[i] - mean) * (x[i] - mean);
     return join(s, Moments<T>{T(N), mean, spread});

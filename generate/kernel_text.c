@@ -19,9 +19,9 @@ enum { MOST_NUMBERED = 12 };
 
 EMBED(generate_helpers, "generate/helpers.cu")
 
-static const char *const help_name[] = {"pack",         "store", "over",         "fold",
-                                        "fold_columns", "peak",  "exchange",     "moments",
-                                        "order",        "scan",  "scan_columns", "near"};
+static const char *const help_name[] = {
+    "pack",    "store", "over", "fold",         "fold_columns", "peak", "exchange",
+    "moments", "order", "scan", "scan_columns", "near",         "quick"};
 
 const char *writer_size(Writer *w, Size s)
 {
@@ -161,7 +161,7 @@ void writer_step(Writer *w, int step, const char *indent)
         buffer_printf(&w->body, "(%s)keep%d[row + v][c]", writer_type(w, step), step);
     else if (s->place || node_of(w, step)->kind == NODE_COORD)
         writer_index(w, &s->at);
-    else if (writer_is_packed(w, step))
+    else if (writer_is_packed(w, step) || writer_is_later(w, step))
         put_packed(w, step);
     else if (is_load(w, step))
         put_load(w, step);
@@ -248,10 +248,35 @@ static const char *pack_type(const Writer *w, int step)
     return writer_is_value(w, step) ? writer_type(w, step) : writer_ctype(w, step);
 }
 
+/* The loads of the pass that are read once their places are known, and the steps that these places need,
+ * which are marked in `ahead`. */
+static void put_later(Writer *w, const Pass *p, unsigned char *ahead, const char *indent)
+{
+    unsigned char set[KERNEL_STEPS];
+    char name[16];
+    memset(ahead, 0, KERNEL_STEPS);
+    writer_needed(w, p, set);
+    for (int i = 0; i < w->k->n; i++)
+        for (int a = 0; a < w->k->axes.n && set[i] && writer_is_later(w, i); a++)
+            if (index_axes(&w->k->step[i].at) >> a & 1 && w->k->bound[a] >= 0)
+                writer_close(w, w->k->bound[a], ahead);
+    for (int i = 0; i < w->k->n; i++) {
+        ahead[i] &= in_columns(w, i) && !is_fold(w, i);
+        if (ahead[i]) writer_step(w, i, indent);
+    }
+    for (int i = 0; i < w->k->n; i++) {
+        if (!set[i] || !writer_is_later(w, i)) continue;
+        snprintf(name, sizeof name, "p%d", i);
+        writer_help(w, HELP_PACK);
+        buffer_printf(&w->body, "%sPack<%s, V> %s;\n", indent, writer_ctype(w, i), name);
+        writer_fetch(w, i, name, indent);
+    }
+}
+
 /* The work on V elements that begin at `c`. */
 static void put_elements(Writer *w, const Pass *p, Place from, const char *indent)
 {
-    unsigned char set[KERNEL_STEPS], in[KERNEL_STEPS];
+    unsigned char set[KERNEL_STEPS], in[KERNEL_STEPS], ahead[KERNEL_STEPS];
     char deeper[40], place[32], name_of[16];
     snprintf(deeper, sizeof deeper, "%s    ", indent);
     writer_needed(w, p, set);
@@ -273,6 +298,7 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
                           dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype), r);
         }
     if (from != IN_BATCH) fold_put_values(w, p, 1, indent);
+    put_later(w, p, ahead, indent);
     branch_put(w, in, indent);
     if (w->vec > 1)
         branch_put_elements_head(w, indent);
@@ -280,7 +306,7 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
         buffer_printf(&w->body, "%s{\n%sconst int v = 0;\n%s(void)v;\n", indent, deeper, deeper);
     w->branch = in;
     for (int i = 0; i < w->k->n; i++)
-        if (set[i] && in_columns(w, i) && !is_fold(w, i)) {
+        if (set[i] && !ahead[i] && in_columns(w, i) && !is_fold(w, i)) {
             writer_step(w, i, deeper);
             if (from == IN_REGISTERS && writer_is_new(w, set, i))
                 buffer_printf(&w->body, "%skeep%d[k].v[v] = t%d;\n", deeper, i, i);

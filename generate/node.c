@@ -306,6 +306,37 @@ static int read_line(Nodes *n, int line, Error *err)
     return keep(n, line, in, err);
 }
 
+/* ---- what has to be exact ---- */
+
+/* 1: the node's result jumps where an argument changes by a bit. */
+static int is_step(const Nodes *n, const Node *x)
+{
+    static const char *const steps[] = {"rint(", "floor(", "ceil(", "trunc(", "round(", "fmod("};
+    int floats = x->kind == NODE_KEPT;
+    for (int i = 0; i < 3; i++)
+        floats |= x->arg[i] >= 0 && dtype_is_float(n->node[x->arg[i]].dtype);
+    if (!floats) return 0;
+    if (!dtype_is_float(x->dtype) || dtype_is_float8(x->dtype)) return 1;
+    if (x->kind != NODE_POINT) return 0;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (strstr(x->text, steps[i])) return 1;
+    return strpbrk(x->text, "<>") && !strchr(x->text, '?');
+}
+
+/* Marks what a step is computed from. Nodes come after their arguments. */
+static void mark_exact(Nodes *n)
+{
+    for (int i = n->n - 1; i >= 0; i--) {
+        const Node *x = &n->node[i];
+        if (!x->exact && !is_step(n, x)) continue;
+        for (int a = 0; a < 3; a++)
+            if (x->arg[a] >= 0) n->node[x->arg[a]].exact = 1;
+        if (x->kind != NODE_KEPT || !n->kept[x->line]) continue;
+        for (int a = 0; a < n->sizes->bound[0]->calls[x->line].call.n_tensors; a++)
+            if (n->kept[x->line][a] >= 0) n->node[n->kept[x->line][a]].exact = 1;
+    }
+}
+
 int nodes_read(Nodes *out, SizeTable *sizes, Error *err)
 {
     const Graph *g = size_graph(sizes->task);
@@ -324,6 +355,7 @@ int nodes_read(Nodes *out, SizeTable *sizes, Error *err)
     }
     for (int i = 0; i < g->n_outputs && !rc; i++) out->output[i] = nodes_value(out, g->output[i]);
     if (!rc && !out->plain) nodes_join_equal(out);
+    if (!rc) mark_exact(out);
     if (rc) nodes_free(out);
     return rc;
 }

@@ -51,6 +51,7 @@ typedef struct {
     int last; /* memory of a tensor whose second dimension is the last one here (layout.h); op lines take and
                * give it as the tensor */
     int packed; /* that memory is what convolutions' kernels read: the layout (packing.h) */
+    int exact; /* a step of what follows, as a rounding or a comparison, could differ by its last bit */
     int stored; /* its elements lie in memory, under `name` in the plan */
     char name[GRAPH_NAME], shaped[GRAPH_NAME]; /* shaped: of a view with its shape, for op lines */
 } Node;

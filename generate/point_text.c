@@ -321,6 +321,31 @@ static int put_near(Writer *w, int step, const char *text, size_t len)
     return 0;
 }
 
+/* A quotient or root of each element whose last bits do not matter. */
+static int put_quick(Writer *w, int step, const char *text, size_t len)
+{
+    static const char *const quick[][2] = {
+        {"a / b", "quotient(a, b)"},
+        {"a / p0", "quotient(a, p0)"},
+        {"a / n", "quotient(a, n)"},
+        {"1 / a", "inverse(a)"},
+        {"a / (1 + exp(-a))", "quotient(a, 1 + exp(-a))"},
+        {"1 / (1 + exp(-a))", "inverse(1 + exp(-a))"},
+        {"sqrt(a)", "root(a)"},
+    };
+    const Node *x = node_of(w, step);
+    if (!in_columns(w, step) || x->exact || w->k->nodes->plain ||
+        strcmp(writer_type(w, step), "float") != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof quick / sizeof *quick; i++) {
+        if (strlen(quick[i][0]) != len || strncmp(quick[i][0], text, len) != 0) continue;
+        writer_help(w, HELP_QUICK);
+        put_text(w, step, quick[i][1], quick[i][1] + strlen(quick[i][1]));
+        return 1;
+    }
+    return 0;
+}
+
 int writer_near_load(Writer *w, int step)
 {
     if (!w->near || strcmp(writer_type(w, step), "float") != 0 || !kernel_reads_pairs(w->k, step))
@@ -337,7 +362,7 @@ void writer_point(Writer *w, int step)
     const Node *x = node_of(w, step);
     const char *text = chosen_text(x, &len), *type = writer_type(w, step);
     int floating = !strcmp(type, "float") || !strcmp(type, "double");
-    if (put_near(w, step, text, len)) return;
+    if (put_near(w, step, text, len) || put_quick(w, step, text, len)) return;
     w->ahead = is_ahead(w, step, text, text + len);
     if (floating && !w->k->nodes->plain && is_added(w, step))
         put_rounded(w, step, text, text + len);

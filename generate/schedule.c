@@ -26,6 +26,7 @@ enum {
     KEPT_WORK = 8,
     LONG_SLICE = 1024,
     MOST_ALONE = 128,
+    FEW_COLUMNS = 32,
     FLIGHT = 64,
     STRIP = 32,
     STRIP_LANES = 16,
@@ -125,11 +126,25 @@ int writer_shifted(const Writer *w, int step)
     return place->place && whole_vectors(w, &place->at, w->last) ? found : -1;
 }
 
+int writer_is_later(const Writer *w, int step)
+{
+    const Kernel *k = w->k;
+    const Index *at = &k->step[step].at;
+    const unsigned all = index_axes(at);
+    if (w->vec < 2 || k->nodes->plain || w->last < 0 || w->strip >= 0 || k->scan >= 0 ||
+        !is_load(w, step) || (w->moved && w->moved[step]) || k->step[step].axes & k->looped ||
+        !is_late(w, step) || writer_shifted(w, step) >= 0 || !whole_vectors(w, at, w->last))
+        return 0;
+    for (int i = 0; i < k->axes.n; i++)
+        if (all >> i & 1 && k->bound[i] >= 0 && k->step[k->bound[i]].axes >> w->last & 1) return 0;
+    return 1;
+}
+
 int writer_is_vector(const Writer *w, int step)
 {
     if (w->vec < 2 || !is_load(w, step)) return 0;
     Index base;
-    return writer_shifted(w, step) >= 0 ||
+    return writer_shifted(w, step) >= 0 || writer_is_later(w, step) ||
            (!is_late(w, step) &&
             (whole_vectors(w, &w->k->step[step].at, w->last) || writer_spacing(w, step, &base)));
 }
@@ -183,6 +198,27 @@ static int shares_taps(const Writer *w)
     return 0;
 }
 
+/* 1: all that differs from column to column lies side by side along `last`. */
+static int reads_along_columns(const Writer *w)
+{
+    int any = 0;
+    for (int i = 0; i < w->k->n; i++) {
+        if (!is_load(w, i) || !in_columns(w, i)) continue;
+        if (*w->k->step[i].at.text || !size_is(w->k->step[i].at.by[w->last], 1)) return 0;
+        any = 1;
+    }
+    return any;
+}
+
+/* 1: a thread may fold a row by itself: its columns are a small number, or few at the timed sizes where
+ * neighbouring threads have neighbouring rows and each reads its columns in vectors. */
+static int has_few_columns(const Writer *w)
+{
+    const Size columns = writer_product(w, w->columns);
+    if (size_constant(columns)) return columns.at[0] <= MOST_ALONE;
+    return w->strip >= 0 && w->last >= 0 && columns.at[0] <= FEW_COLUMNS && reads_along_columns(w);
+}
+
 static void choose_axes(Writer *w)
 {
     const Kernel *k = w->k;
@@ -200,9 +236,8 @@ static void choose_axes(Writer *w)
     }
     if (w->strip >= 0 && w->last >= 0 && walks(w, w->strip) <= walks(w, w->last)) w->strip = -1;
     if (w->strip >= 0 && k->axes.size[w->strip].at[0] < 8) w->strip = -1;
-    Size columns = writer_product(w, w->columns);
-    w->alone = k->has_folds && k->scan < 0 && w->part < 0 && size_constant(columns) &&
-               columns.at[0] <= MOST_ALONE && writer_product(w, k->rows).at[0] >= FULL_GPU / 8;
+    w->alone = k->has_folds && k->scan < 0 && w->part < 0 && has_few_columns(w) &&
+               writer_product(w, k->rows).at[0] >= FULL_GPU / 8;
     w->along = w->strip;
     for (int i = 0; i < k->axes.n; i++)
         if (w->along < 0 && k->rows >> i & 1 && size_is(k->root[0].at.by[i], 1)) w->along = i;

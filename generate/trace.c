@@ -456,11 +456,30 @@ static void become(Nodes *n, int node, int other)
     memcpy(n->node[node].name, own.name, sizeof own.name);
 }
 
+/* The first of the parts, with a last dimension of 1. */
+static int first_part(Nodes *n, int part)
+{
+    Node x = node_blank(NODE_VIEW, n->node[part].dtype);
+    Size step = size_number(1);
+    x.arg[0] = part, x.rank = n->node[part].rank;
+    memcpy(x.size, n->node[part].size, sizeof x.size);
+    for (int d = x.rank - 1; d >= 0; d--) {
+        x.step[d] = step;
+        step = size_times(step, x.size[d]);
+    }
+    x.size[x.rank - 1] = size_number(1);
+    return node_add(n, &x);
+}
+
+/* The mean is the first part's and what the others are away from it: equal means, far from zero, give that
+ * number. */
 void kernel_join_spread(Nodes *n, int spread, const int part[3], Size columns)
 {
     const int with = n->node[spread].pair, dtype = n->node[spread].dtype,
-              sum = over_parts(n, node_point(n, "a * b", dtype, part[1], part[2]));
-    become(n, with, node_point(n, "a / n", dtype, sum, -1));
+              first = first_part(n, part[1]), away = node_point(n, "a - b", dtype, part[1], first),
+              sum = over_parts(n, node_point(n, "a * b", dtype, away, part[2])),
+              from = node_reshape(n, first, n->node[sum].rank, n->node[sum].size);
+    become(n, with, node_point(n, "b + a / n", dtype, sum, from));
     n->node[with].scale = columns;
     int less = node_point(n, "a - b", dtype, part[1], as_column(n, with));
     become(n, spread, over_parts(n, point3(n, "a + b * c * c", part[0], part[2], less)));

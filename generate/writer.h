@@ -106,6 +106,7 @@ typedef enum {
     HELP_SCAN,
     HELP_SCAN_COLUMNS,
     HELP_NEAR,
+    HELP_QUICK,
 } Help;
 void writer_help(Writer *w, int which); /* puts a function of helpers.cu into the source, once */
 const char *writer_type(const Writer *w, int step);
@@ -169,6 +170,9 @@ int writer_spacing(const Writer *w, int step, Index *base);
 /* Vectors in which a load, or a result, is read or written. */
 int writer_is_vector(const Writer *w, int step);
 int writer_root_is_vector(const Writer *w, int root);
+/* A load in vectors whose place depends on other steps of the columns, which are the same for a vector: it is
+ * read once these are known. */
+int writer_is_later(const Writer *w, int step);
 /* An element of a padded tensor, which is the argument's or a number. */
 int writer_is_guarded(const Writer *w, int step);
 /* A load of neighbouring elements, or of one: it may be read before it is used. */

@@ -37,6 +37,14 @@ ok $? "running sums, one behind the other, are one kernel; where columns lie sid
 is_right mish_norm
 [ "$(grep -cE 't[0-9]+_1 = ' mish_norm.cu)" = "$(grep -cE '= .*[^"]t[0-9]+_1\b' mish_norm.cu)" ]
 ok $? "what a row keeps in registers is not computed again"
+is_right far_norm # equal elements, far from zero, have no spread, also where several blocks fold a row
+is_right gather_rows
+grep -q '\*(const Pack<float, V> \*)(w + ' gather_rows.cu
+ok $? "a row that a number chooses is read in vectors"
+is_right state_sum
+grep -q 'ceil_div(cols, 1) \* (rows)' state_sum.cu; ok $? "a thread adds up a row of few columns, in vectors"
+is_right tile_piece
+grep -q 'ceil_div(height \* width, 64)' tile_piece.cu; ok $? "tiles go on from an image's row to the next"
 is_right depthwise_filters
 ! grep -q '^//@ op' depthwise_filters.cu; ok $? "convolutions of one channel a group are no op lines"
 "$BUILD/bin/quern-kernel" --task conv_chain --schedule '//@ schedule h route=library' >chain.cu &&

@@ -595,6 +595,24 @@ static void test_timed_sizes_are_numbers_where_they_are_these(void **state)
     free(source);
 }
 
+/* A quotient of each element may err in its last bit, unless something is rounded or compared behind it. */
+static void test_quotients_are_quick_where_no_step_follows(void **state)
+{
+    static const char *const softmax[] = {"y = aten.softmax.int(x, 1)"},
+                             *const codes[] = {"s = aten.amax(x, [1], keepdim=True)",
+                                               "a = aten.div.Tensor(x, s)", "y = aten.round(a)"},
+                             *const mask[] = {
+                                 "s = aten.amax(x, [1], keepdim=True)", "a = aten.div.Tensor(x, s)",
+                                 "m = aten.gt.Scalar(a, 0.5)", "y = aten.mul.Tensor(x, m)"};
+    const Small s = {.axes = {{"rows", NULL, 64}, {"cols", NULL, 64}},
+                     .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    Small of[] = {s, s, s};
+    (void)state;
+    expect(source_of(&of[0], softmax, (const int[]){1, 2, 1}), "= quotient(t", NULL);
+    expect(source_of(&of[1], codes, (const int[]){3, 2, 1}), " / t", "quotient(");
+    expect(source_of(&of[2], mask, (const int[]){4, 2, 1}), " / t", "quotient(");
+}
+
 /* Tiles go on from one axis to the one before it, or have fewer elements, where they would end half empty. */
 static void test_tiles_do_not_end_half_empty(void **state)
 {
@@ -710,6 +728,7 @@ int main(void)
         cmocka_unit_test(test_a_number_may_be_a_size),
         cmocka_unit_test(test_a_row_of_two_axes_is_guarded),
         cmocka_unit_test(test_timed_sizes_are_numbers_where_they_are_these),
+        cmocka_unit_test(test_quotients_are_quick_where_no_step_follows),
         cmocka_unit_test(test_tiles_do_not_end_half_empty),
         cmocka_unit_test(test_a_kernel_of_too_many_steps_reads_what_another_stores),
         cmocka_unit_test(test_half_products_are_kernels_with_what_follows),
