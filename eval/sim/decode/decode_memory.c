@@ -312,6 +312,7 @@ static int atomic(Decoder *d, int returns)
     d->inst_class = INST_ATOMIC;
     mo->merged = (d->merged[d->in - d->p->insts] & ATOMIC_MERGED) != 0;
     mo->unread = (d->merged[d->in - d->p->insts] & ATOMIC_UNREAD) != 0;
+    for (int i = 0; i < count && mo->unread; i++) mo->data[i] = ROW_NONE; /* it is a reduction */
     mo->waits = (d->merged[d->in - d->p->insts] & ATOMIC_WAITS) != 0;
     mo->decides = (d->merged[d->in - d->p->insts] & ATOMIC_DECIDES) != 0;
     if (mo->merged) d->expansion = MERGE_SLOTS;

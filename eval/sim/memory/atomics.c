@@ -102,8 +102,11 @@ static void perform(Warp *w, const Access *a)
         }
     }
     if (changes && !mo->waits) w->splits[w->current].looks = 0; /* it does not spin */
-    /* A lock is taken by a comparison or an exchange, and given back otherwise. */
-    if (!changes || mo->waits || mo->atom == ATOM_CAS || mo->atom == ATOM_EXCH) path_hear(w, a);
+    /* A lock is taken by a comparison or an exchange, and given back otherwise. What returns nothing tells
+     * nothing. */
+    if (mo->data[0] != ROW_NONE &&
+        (!changes || mo->waits || mo->atom == ATOM_CAS || mo->atom == ATOM_EXCH))
+        path_hear(w, a);
     if (mo->atom == ATOM_CAS)
         follow_comparison(w, a, changes);
     else if (changes)
