@@ -19,7 +19,21 @@ enum {
     RESERVED_SHARED = 1024,
     INSTRUCTION_BYTES = 16,
     LOAD_LOCAL = 0x983,
-    STORE_LOCAL = 0x387
+    STORE_LOCAL = 0x387,
+    WIDE_LOCAL = 5 /* of two words; 6: of four */
+};
+
+/* Operations of a line program; the last two behind a zero. */
+enum {
+    DW_COPY = 1,
+    DW_ADVANCE,
+    DW_LINE,
+    DW_FILE,
+    DW_COLUMN,
+    DW_CONST = 8,
+    DW_FIXED,
+    DW_END = 1,
+    DW_ADDRESS
 };
 
 typedef struct {
@@ -89,17 +103,22 @@ static int open_elf(Elf *e, const void *data, size_t len, Error *err)
     return 0;
 }
 
-/* The loads and stores of local memory in a section of machine code. */
-static uint32_t count_local(const Elf *e, const Elf64_Shdr *text)
+/* Finds the loads and stores of local memory in a section of machine code. */
+static void find_locals(const Elf *e, const Elf64_Shdr *text, CubinKernel *k)
 {
-    uint32_t n = 0;
-    if (!in_file(e, text->sh_offset, text->sh_size)) return 0;
-    for (uint64_t at = 0; at + INSTRUCTION_BYTES <= text->sh_size; at += INSTRUCTION_BYTES) {
+    if (!in_file(e, text->sh_offset, text->sh_size)) return;
+    for (uint32_t at = 0; at + (uint64_t)INSTRUCTION_BYTES <= text->sh_size;
+         at += INSTRUCTION_BYTES) {
         const unsigned char *p = e->data + text->sh_offset + at;
-        unsigned operation = (unsigned)(p[0] | p[1] << 8) & 0xfff;
-        n += operation == LOAD_LOCAL || operation == STORE_LOCAL;
+        unsigned operation = (unsigned)(p[0] | p[1] << 8) & 0xfff, width = p[9] >> 1 & 7;
+        if (operation != LOAD_LOCAL && operation != STORE_LOCAL) continue;
+        k->locals = memory_grow(k->locals, (size_t)k->n_locals + 1, sizeof *k->locals);
+        k->locals[k->n_locals++] = (CubinLocal){.at = at,
+                                                .is_store = operation == STORE_LOCAL,
+                                                .words = width < WIDE_LOCAL    ? 1
+                                                         : width == WIDE_LOCAL ? 2
+                                                                               : 4};
     }
-    return n;
 }
 
 /* Every section .text.K is a kernel or a device function. */
@@ -112,9 +131,9 @@ static int collect_kernels(const Elf *e, Cubin *out)
             return error_set(e->err, ERROR_LIMIT, "cubin: more than %d kernels", MAX_KERNELS);
         out->kernels = memory_grow(out->kernels, (size_t)out->n + 1, sizeof *out->kernels);
         Elf64_Shdr text = section(e, i);
-        out->kernels[out->n++] = (CubinKernel){.name = memory_strdup(name + 6),
-                                               .registers = (int)(text.sh_info >> 24),
-                                               .local_insts = count_local(e, &text)};
+        CubinKernel *k = &out->kernels[out->n++];
+        *k = (CubinKernel){.name = memory_strdup(name + 6), .registers = (int)(text.sh_info >> 24)};
+        find_locals(e, &text, k);
     }
     return 0;
 }
@@ -199,11 +218,152 @@ static int read_info(const Elf *e, const Elf64_Shdr *info, Cubin *out)
     return 0;
 }
 
+/* ---- lines of the PTX ---- */
+
+typedef struct {
+    const unsigned char *p, *end;
+} Bytes;
+
+static uint64_t take(Bytes *b, size_t bytes)
+{
+    uint64_t v = 0;
+    if ((size_t)(b->end - b->p) < bytes) b->p = b->end;
+    for (size_t i = 0; i < bytes && b->p < b->end; i++) v |= (uint64_t)*b->p++ << 8 * i;
+    return v;
+}
+
+/* A number in groups of seven bits; with a sign, its last group has it. */
+static int64_t take_groups(Bytes *b, int is_signed)
+{
+    uint64_t v = 0;
+    int shift = 0, more = 1;
+    while (more && b->p < b->end && shift < 63) {
+        const unsigned char group = *b->p++;
+        v |= (uint64_t)(group & 0x7f) << shift;
+        shift += 7;
+        more = group & 0x80;
+        if (!more && is_signed && group & 0x40) v |= UINT64_MAX << shift;
+    }
+    return (int64_t)v;
+}
+
+/* The state of a line program: the row under way, and the kernel whose code it is. */
+typedef struct {
+    uint64_t address, step, line, row; /* row: the line from the last row on */
+    CubinKernel *of;                   /* NULL: none */
+    int next;                          /* of its locals */
+    int least, range, first;
+} Lines;
+
+enum { MOST_LINE = INT32_MAX };
+
+static void give_lines(Lines *l)
+{
+    for (; l->of && l->next < l->of->n_locals && l->of->locals[l->next].at < l->address; l->next++)
+        l->of->locals[l->next].line = l->row <= MOST_LINE ? (uint32_t)l->row : 0;
+    l->row = l->line;
+}
+
+/* The kernel to whose code the address at `offset` of section `lines` is relocated; NULL: none. */
+static CubinKernel *relocated(const Elf *e, Cubin *out, unsigned lines, uint64_t offset)
+{
+    for (unsigned i = 0; i < e->head.e_shnum; i++) {
+        const Elf64_Shdr s = section(e, i);
+        Elf64_Rela r;
+        if (s.sh_type != SHT_RELA || s.sh_info != lines || !in_file(e, s.sh_offset, s.sh_size) ||
+            s.sh_link >= e->head.e_shnum)
+            continue;
+        const Elf64_Shdr table = section(e, s.sh_link);
+        for (uint64_t at = 0; at + sizeof r <= s.sh_size; at += sizeof r) {
+            Elf64_Sym symbol;
+            memcpy(&r, e->data + s.sh_offset + at, sizeof r);
+            if (r.r_offset != offset || !in_file(e, table.sh_offset, table.sh_size) ||
+                ELF64_R_SYM(r.r_info) >= table.sh_size / sizeof symbol)
+                continue;
+            memcpy(&symbol, e->data + table.sh_offset + ELF64_R_SYM(r.r_info) * sizeof symbol,
+                   sizeof symbol);
+            const char *name = section_name(e, symbol.st_shndx);
+            if (symbol.st_shndx < e->head.e_shnum && !strncmp(name, ".text.", 6))
+                return (CubinKernel *)cubin_find(out, name + 6);
+        }
+    }
+    return NULL;
+}
+
+/* An operation of several bytes: the end of a sequence, or an address. */
+static void extended(const Elf *e, Cubin *out, Lines *l, Bytes *b, unsigned lines)
+{
+    const uint64_t len = (uint64_t)take_groups(b, 0);
+    Bytes in = {b->p, (uint64_t)(b->end - b->p) < len ? b->end : b->p + len};
+    const unsigned operation = (unsigned)take(&in, 1);
+    b->p = in.end;
+    if (operation != DW_END && operation != DW_ADDRESS) return;
+    if (operation == DW_END) give_lines(l);
+    const uint64_t offset = (uint64_t)(in.p - e->data) - section(e, lines).sh_offset;
+    *l = (Lines){
+        .step = l->step, .line = 1, .least = l->least, .range = l->range, .first = l->first};
+    if (operation == DW_ADDRESS) l->of = relocated(e, out, lines, offset);
+}
+
+/* A program behind its header. */
+static void run_lines(const Elf *e, Cubin *out, Lines *l, Bytes b, unsigned lines)
+{
+    while (b.p < b.end) {
+        const int operation = (int)take(&b, 1), special = operation - l->first;
+        if (special >= 0) {
+            l->address += (uint64_t)(special / l->range) * l->step;
+            l->line += (uint64_t)(int64_t)(l->least + special % l->range);
+            give_lines(l);
+        } else if (!operation) {
+            extended(e, out, l, &b, lines);
+        } else if (operation == DW_COPY) {
+            give_lines(l);
+        } else if (operation == DW_ADVANCE) {
+            l->address += (uint64_t)take_groups(&b, 0) * l->step;
+        } else if (operation == DW_LINE) {
+            l->line += (uint64_t)take_groups(&b, 1);
+        } else if (operation == DW_FILE || operation == DW_COLUMN) {
+            take_groups(&b, 0);
+        } else if (operation == DW_CONST) {
+            l->address += (uint64_t)((255 - l->first) / l->range) * l->step;
+        } else if (operation == DW_FIXED) {
+            l->address += take(&b, 2);
+        }
+    }
+}
+
+/* Gives the locals of all kernels their lines, as far as the section is valid. */
+static void read_lines(const Elf *e, Cubin *out)
+{
+    for (unsigned i = 0; i < e->head.e_shnum; i++) {
+        const Elf64_Shdr s = section(e, i);
+        if (strcmp(section_name(e, i), ".nv_debug_line_sass") ||
+            !in_file(e, s.sh_offset, s.sh_size))
+            continue;
+        Bytes b = {e->data + s.sh_offset, e->data + s.sh_offset + s.sh_size};
+        while (b.p < b.end) {
+            const uint64_t len = take(&b, 4);
+            Bytes unit = {b.p, (uint64_t)(b.end - b.p) < len ? b.end : b.p + len};
+            b.p = unit.end;
+            const uint64_t version = take(&unit, 2), head = take(&unit, 4);
+            if (version != 2 || head > (uint64_t)(unit.end - unit.p)) continue;
+            Bytes program = {unit.p + head, unit.end};
+            Lines l = {.line = 1, .step = take(&unit, 1)};
+            take(&unit, 1);
+            l.least = (int8_t)take(&unit, 1);
+            l.range = (int)take(&unit, 1);
+            l.first = (int)take(&unit, 1);
+            if (l.range && l.first) run_lines(e, out, &l, program, i);
+        }
+    }
+}
+
 static int read_sections(const Elf *e, Cubin *out)
 {
     if (collect_kernels(e, out)) return -1;
     read_shared(e, out);
     read_variables(e, out);
+    read_lines(e, out);
     for (unsigned i = 0; i < e->head.e_shnum; i++) {
         Elf64_Shdr info = section(e, i);
         if (!strcmp(section_name(e, i), ".nv.info") && read_info(e, &info, out)) return -1;
@@ -226,7 +386,10 @@ int cubin_parse(const void *data, size_t len, Cubin *out, Error *err)
 
 void cubin_release(Cubin *c)
 {
-    for (int i = 0; i < c->n; i++) free(c->kernels[i].name);
+    for (int i = 0; i < c->n; i++) {
+        free(c->kernels[i].name);
+        free(c->kernels[i].locals);
+    }
     free(c->kernels);
     *c = (Cubin){0};
 }

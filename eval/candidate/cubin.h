@@ -7,7 +7,8 @@
  * frame is attribute 0x11, and 0x12 with the functions that K calls. Static shared memory is the
  * size of .nv.shared.K, less 1 KiB for the system where the file has a section
  * .nv.shared.reserved.0. An instruction has 16 bytes, and its operation is in the low 12 bits: 0x983
- * is LDL, 0x387 STL (as nvdisasm prints them, for sm_80 to sm_90). */
+ * is LDL, 0x387 STL, and bits 73 to 75 tell its width (as nvdisasm prints them, for sm_80 to sm_90).
+ * .nv_debug_line_sass is a line program of DWARF 2, from addresses to lines of the PTX. */
 #ifndef EVAL_CANDIDATE_CUBIN_H
 #define EVAL_CANDIDATE_CUBIN_H
 
@@ -16,12 +17,20 @@
 
 #include "base/error.h"
 
+/* A load or store of local memory in machine code. */
+typedef struct {
+    uint32_t at;   /* bytes from the start of the code */
+    uint32_t line; /* of the PTX; 0: unknown */
+    uint8_t is_store, words;
+} CubinLocal;
+
 typedef struct {
     char *name;             /* lowered, as in the PTX */
     int registers;          /* per thread */
     uint32_t static_shared; /* bytes per block that the kernel declares */
     uint32_t local_bytes;   /* of one thread's stack: arrays, spills and calls */
-    uint32_t local_insts;   /* of its machine code: loads and stores of local memory */
+    int n_locals;
+    CubinLocal *locals; /* in the order of the code */
 } CubinKernel;
 
 typedef struct {

@@ -16,6 +16,7 @@
 #include "eval/sim/missing.h"
 #include "eval/sim/sample.h"
 #include "eval/sim/sample_order.h"
+#include "eval/sim/spills.h"
 #include "eval/sim/steady.h"
 #include "eval/sim/time/extrapolate.h"
 #include "eval/sim/time/line_costs.h"
@@ -23,18 +24,17 @@
 #include "tasks/task.h"
 
 enum {
-    TOTAL_RUNS = 3,      /* all runs of a candidate get the limit of a timed one so many times */
-    CHECK_SHARE = 8,     /* other runs are smaller: they get the limit divided by this */
-    BLOCK_SHARE = 4,     /* a block that takes more than the limit divided by this has no end; */
-    CHECK_BLOCK = 32,    /* in other runs, more than the limit divided by this, or */
-    UNIT_COST = 200,     /* so many for each unit of the least work, up to that of a timed run */
-    SLACK = 10000000,    /* thread-instructions that any run in reversed order may take */
-    SPILLS_TOGETHER = 2, /* loads of spilled registers that wait together */
-    L1_LINE = 128,       /* bytes */
-    ATTEMPT_SHARE = 16,  /* an attempt has the limit of a timed run divided by this */
-    POISONED_BYTES = 4,  /* that take as long as a thread-instruction */
-    SAMPLE_SHARE = 3,    /* and a sample of a launch divided by this, at most */
-    WHOLE_SHARE = 2,     /* and of one that runs whole, by this */
+    TOTAL_RUNS = 3,     /* all runs of a candidate get the limit of a timed one so many times */
+    CHECK_SHARE = 8,    /* other runs are smaller: they get the limit divided by this */
+    BLOCK_SHARE = 4,    /* a block that takes more than the limit divided by this has no end; */
+    CHECK_BLOCK = 32,   /* in other runs, more than the limit divided by this, or */
+    UNIT_COST = 200,    /* so many for each unit of the least work, up to that of a timed run */
+    SLACK = 10000000,   /* thread-instructions that any run in reversed order may take */
+    L1_LINE = 128,      /* bytes */
+    ATTEMPT_SHARE = 16, /* an attempt has the limit of a timed run divided by this */
+    POISONED_BYTES = 4, /* that take as long as a thread-instruction */
+    SAMPLE_SHARE = 3,   /* and a sample of a launch divided by this, at most */
+    WHOLE_SHARE = 2,    /* and of one that runs whole, by this */
     FIRST_SHARE = 8, /* it has this part of the limit until it is known that all of it is enough */
     SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
     SPREAD_COST = 64000, /* of a thread that reads eight pages, which are drawn for it */
@@ -118,54 +118,6 @@ static int registers_of(const DeviceLaunch *l)
 {
     const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
     return k ? k->registers : 0;
-}
-
-/* How often warps run the code that runs the most: the passes of an instruction that is drawn from those that
- * have run. Code that never runs, or once, does not lower it. */
-static double passes_of_hot_code(const Function *f, const SimCounts *c)
-{
-    double ran = 0, squares = 0;
-    for (int i = 0; i < f->n_blocks; i++) {
-        double passes = (double)f->blocks[i].all_passes, insts = f->blocks[i].n_insts;
-        ran += passes * insts;
-        squares += passes * passes * insts;
-    }
-    return ran > 0 ? squares / ran * ((double)c->warp_insts / ran) : 0;
-}
-
-/* Adds the traffic of spilled registers, which PTX does not have: as many loads and stores of local
- * memory as the machine code has beyond the PTX, each executed as often as the code that runs the most.
- * They hit L1 as far as the spilled registers of the resident threads fit there. */
-static void charge_spills(const Device *d, const DeviceLaunch *l, SimCounts *c)
-{
-    const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
-    const Function *f = d->exec.entry;
-    double own = 0;
-    Occupancy o;
-    if (!k || k->local_bytes <= f->local_bytes) return;
-    for (int i = 0; i < f->n_blocks; i++)
-        own += f->blocks[i].by_class[INST_LOCAL_LOAD] + f->blocks[i].by_class[INST_LOCAL_STORE];
-    if (k->local_insts <= own ||
-        occupancy_of(d->profile, (uint64_t)l->block[0] * l->block[1] * l->block[2], c->registers,
-                     (uint64_t)c->static_shared + c->dynamic_shared, &o, NULL))
-        return;
-    double requests = (k->local_insts - own) * passes_of_hot_code(f, c),
-           threads = 32.0 * o.warps_per_block * o.blocks_per_sm,
-           spilled = threads * (k->local_bytes - f->local_bytes),
-           cached = fmin(1, d->profile->l1_size / spilled),
-           kept = fmin(1, (double)d->profile->l2_size / (spilled * d->profile->sm_count));
-    uint64_t half = (uint64_t)(requests / 2);
-    c->by_class[INST_LOCAL_LOAD] += half, c->by_class[INST_LOCAL_STORE] += half;
-    c->local_load_sectors += 4 * half, c->local_store_sectors += 4 * half;
-    uint64_t past_l1 = (uint64_t)((1 - cached) * 4 * (double)half);
-    c->far_local_loads += past_l1, c->far_local_stores += past_l1;
-    c->dram_read_sectors += (uint64_t)((1 - kept) * (double)past_l1);
-    c->dram_write_sectors += (uint64_t)((1 - kept) * (double)past_l1);
-    const Profile *p = d->profile;
-    double miss = kept * p->l2_cycles + (1 - kept) * p->dram_cycles,
-           latency = cached * p->l1_cycles + (1 - cached) * miss;
-    c->spill_cycles = (uint64_t)((double)half / SPILLS_TOGETHER * latency /
-                                 (double)(c->warps ? c->warps : 1) * (double)c->blocks);
 }
 
 /* Local memory that the machine code has in registers costs nothing. */
@@ -377,7 +329,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
         c->op_line = launches[i].op_line;
         if (!c->op_line) uses_note(&p->work.uses[i], &d->mem, 1);
         charge_local(d, &launches[i], c);
-        charge_spills(d, &launches[i], c);
+        spills_charge(d, &launches[i], c);
         Error why;
         if (timemodel_launch(d->profile, c, &p->times[i], &why))
             return refuse(fault, &launches[i], " cannot be launched: %.400s", why.text);
@@ -521,7 +473,7 @@ static void finish_one(Device *d, Sampling *g, int i, Sample *s)
     g->interval = l->cooperative ? 0 : sample_interval(s);
     uses_note(&g->work.uses[i], &d->mem, l->cooperative ? 1 : sample_scale(s, counts));
     charge_local(d, l, counts);
-    charge_spills(d, l, counts);
+    spills_charge(d, l, counts);
 }
 
 /* Outputs that an op line has filled with constants, such as aten.zeros, are as unwritten as before: a

@@ -191,4 +191,28 @@ ok $? "a launch bound raises the occupancy ($bound, $free)"
 free=$(score row_sum free) bound=$(score row_sum bound)
 awk "BEGIN { exit !(${bound:-9} < 0.5 * ${free:-0}) }"
 ok $? "registers that a launch bound spills make the kernel slower by far ($bound, $free)"
+
+once() { # NAME BOUND: a kernel with 48 values per thread around a loop that needs none of them
+    cat >"$tmp/$1.cu" <<EOF
+//@ launch k<<<ceil_div(rows, 256), 256>>>(x, y, rows, cols)
+extern "C" __global__ void $2 k(const float *x, float *y, int rows, int cols)
+{
+    int r = blockIdx.x * 256 + threadIdx.x;
+    if (r >= rows) return;
+    float v[48], sum = 0;
+    #pragma unroll
+    for (int i = 0; i < 48; i++) v[i] = i < cols ? ((const volatile float *)x)[(long long)r * cols + i] : 0;
+    #pragma unroll 1
+    for (int c = 48; c < cols; c++) sum += x[(long long)r * cols + c];
+    #pragma unroll
+    for (int i = 0; i < 48; i++) sum += v[i];
+    y[r] = sum;
+}
+EOF
+}
+once once_free ""
+once once_bound "__launch_bounds__(256, 8)"
+free=$(score row_sum once_free) bound=$(score row_sum once_bound)
+awk "BEGIN { exit !(${bound:-0} > 0.4 * ${free:-9}) }"
+ok $? "registers that are spilled around a loop cost nothing in it ($bound, $free)"
 done_testing
