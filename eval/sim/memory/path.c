@@ -21,18 +21,33 @@ enum {
     FLAG_BYTES = 16
 };
 
+typedef struct {
+    WarpPath arriving, ended; /* of the phase under way, and of the last one */
+} MbarrierPaths;
+
+typedef struct {
+    WarpPath of[SPACES][LINES]; /* of the warps that have told something by a line */
+} ToldLines;
+
+/* A word that warps have changed by comparing and swapping. */
+typedef struct {
+    uint64_t at;
+    WarpPath path;
+} ComparedWord;
+
+/* Each part is there when it is needed: a launch may have many blocks at a time. */
 struct BlockPaths {
-    struct {
-        WarpPath arriving, ended; /* of the phase under way, and of the last one */
-    } of[MBARRIERS];
-    WarpPath told[SPACES][LINES]; /* of the warps that have told something by a line */
-    struct {
-        uint64_t at;
-        WarpPath path;
-    } compared[WORDS]; /* the words that warps have changed by comparing and swapping */
-    int tells;
-    uint64_t looked; /* 1 + the first word of other blocks that the block looked at last */
+    MbarrierPaths *mbarriers; /* MBARRIERS */
+    ToldLines *told;
+    ComparedWord *compared; /* WORDS */
+    uint64_t looked;        /* 1 + the first word of other blocks that the block looked at last */
 };
+
+static struct BlockPaths *paths_of(Exec *x)
+{
+    if (!x->paths) x->paths = memory_alloc(sizeof *x->paths);
+    return x->paths;
+}
 
 static int slot_of(uint32_t at)
 {
@@ -41,30 +56,34 @@ static int slot_of(uint32_t at)
 
 void path_arrive(Exec *x, uint32_t at, const Warp *w)
 {
-    if (!x->paths) x->paths = memory_alloc(sizeof *x->paths);
+    struct BlockPaths *p = paths_of(x);
     const WarpPath path = path_of(w);
-    path_raise(&x->paths->of[slot_of(at)].arriving, &path);
+    if (!p->mbarriers) p->mbarriers = memory_array(MBARRIERS, sizeof *p->mbarriers);
+    path_raise(&p->mbarriers[slot_of(at)].arriving, &path);
 }
 
 void path_end_phase(Exec *x, uint32_t at)
 {
-    if (!x->paths) return;
-    path_raise(&x->paths->of[slot_of(at)].ended, &x->paths->of[slot_of(at)].arriving);
-    x->paths->of[slot_of(at)].arriving = (WarpPath){0};
+    if (!x->paths || !x->paths->mbarriers) return;
+    MbarrierPaths *of = &x->paths->mbarriers[slot_of(at)];
+    path_raise(&of->ended, &of->arriving);
+    of->arriving = (WarpPath){0};
 }
 
 void path_await_phase(Warp *w, uint32_t at)
 {
-    if (w->x->paths) path_await(w, &w->x->paths->of[slot_of(at)].ended);
+    const struct BlockPaths *p = w->x->paths;
+    if (p && p->mbarriers) path_await(w, &p->mbarriers[slot_of(at)].ended);
 }
 
 /* The path of the warps that have compared the word. It displaces that of another word. */
-static WarpPath *compared_at(const Exec *x, const Access *a)
+static WarpPath *compared_at(struct BlockPaths *p, const Access *a)
 {
-    const size_t i = (a->base / WORD_BYTES + a->base / LINE_BYTES) % WORDS;
-    if (x->paths->compared[i].at != a->base) x->paths->compared[i].path = (WarpPath){0};
-    x->paths->compared[i].at = a->base;
-    return &x->paths->compared[i].path;
+    if (!p->compared) p->compared = memory_array(WORDS, sizeof *p->compared);
+    ComparedWord *c = &p->compared[(a->base / WORD_BYTES + a->base / LINE_BYTES) % WORDS];
+    if (c->at != a->base) c->path = (WarpPath){0};
+    c->at = a->base;
+    return &c->path;
 }
 
 /* The lines of an access, in the table's part for shared or for global memory. */
@@ -127,13 +146,13 @@ static void hear_blocks(Warp *w, const Access *a)
 {
     ToldWords *told = told_among(w, a);
     if (!told) return;
-    if (!w->x->paths) w->x->paths = memory_alloc(sizeof *w->x->paths);
+    struct BlockPaths *p = paths_of(w->x);
     EACH_LANE(a->mask, i)
     {
         const Words words = words_of(a, i);
         const int looked = looked_at(w, words);
         for (uint64_t k = words.first; k <= words.last; k++) told_hear(told, w, k, looked);
-        w->x->paths->looked = words.first + 1;
+        p->looked = words.first + 1;
     }
 }
 
@@ -153,50 +172,58 @@ void path_tell(Warp *w, const Access *a)
 {
     Exec *x = w->x;
     if (!x->counted) return;
-    if (!x->paths) x->paths = memory_alloc(sizeof *x->paths);
+    struct BlockPaths *p = paths_of(x);
     const WarpPath path = path_of(w);
     const Lines l = lines_of(a);
-    x->paths->tells = 1;
     tell_blocks(w, a, &path);
+    if (!p->told) p->told = memory_alloc(sizeof *p->told);
     for (uint64_t i = 0; i < l.n; i++)
-        path_raise(&x->paths->told[l.is_global][(l.first + i) % LINES], &path);
+        path_raise(&p->told->of[l.is_global][(l.first + i) % LINES], &path);
 }
 
 void path_tell_compared(Warp *w, const Access *a)
 {
     Exec *x = w->x;
     if (!x->counted) return;
-    if (!x->paths) x->paths = memory_alloc(sizeof *x->paths);
+    struct BlockPaths *p = paths_of(x);
     const WarpPath path = path_of(w);
-    x->paths->tells = 1;
     tell_blocks(w, a, &path);
-    path_raise(compared_at(x, a), &path);
+    path_raise(compared_at(p, a), &path);
 }
 
 void path_hear_compared(Warp *w, const Access *a)
 {
     if (is_comparison(a)) hear_blocks(w, a);
-    if (!w->x->paths || !w->x->paths->tells) return;
-    path_await(w, compared_at(w->x, a));
+    if (w->x->paths && w->x->paths->compared) path_await(w, compared_at(w->x->paths, a));
 }
 
 void path_hear(Warp *w, const Access *a)
 {
     if (!is_comparison(a)) hear_blocks(w, a);
-    const struct BlockPaths *paths = w->x->paths;
-    if (!paths || !paths->tells) return;
+    const struct BlockPaths *p = w->x->paths;
+    if (!p || !p->told) return;
     const Lines l = lines_of(a);
     for (uint64_t i = 0; i < l.n; i++)
-        path_await(w, &paths->told[l.is_global][(l.first + i) % LINES]);
+        path_await(w, &p->told->of[l.is_global][(l.first + i) % LINES]);
 }
 
 void path_start_block(Exec *x)
 {
-    if (x->paths) memset(x->paths, 0, sizeof *x->paths);
+    struct BlockPaths *p = x->paths;
+    if (!p) return;
+    p->looked = 0;
+    if (p->mbarriers) memset(p->mbarriers, 0, MBARRIERS * sizeof *p->mbarriers);
+    if (p->told) memset(p->told, 0, sizeof *p->told);
+    if (p->compared) memset(p->compared, 0, WORDS * sizeof *p->compared);
 }
 
 void path_release(Exec *x)
 {
+    if (x->paths) {
+        free(x->paths->mbarriers);
+        free(x->paths->told);
+        free(x->paths->compared);
+    }
     free(x->paths);
     x->paths = NULL;
 }
