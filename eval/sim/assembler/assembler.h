@@ -24,14 +24,20 @@ void unrolled_find(const PtxFunction *p, uint8_t *cost);
 void fused_find(const PtxFunction *p, uint8_t *cost);
 
 /* MERGED: one lane executes the atomic for all lanes with its address. UNREAD: nothing reads its result.
- * WAITS: a warp may wait by it. DECIDES: a loop goes on by what it finds, as one that waits or that
- * draws from a queue. */
-enum { ATOMIC_MERGED = 1, ATOMIC_UNREAD = 2, ATOMIC_WAITS = 4, ATOMIC_DECIDES = 8 };
+ * WAITS: a warp may wait by it. DECIDES: a branch of a loop depends on what it finds, as in one that
+ * waits or that draws from a queue; ENDS: so does the end of that loop. */
+enum {
+    ATOMIC_MERGED = 1,
+    ATOMIC_UNREAD = 2,
+    ATOMIC_WAITS = 4,
+    ATOMIC_DECIDES = 8,
+    ATOMIC_ENDS = 16
+};
 
 /* merged.c: returns ATOMIC_* of each atomic of the function. The caller frees the array. */
 uint8_t *merged_find(const PtxFunction *p);
 
-/* spins.c: adds ATOMIC_WAITS and ATOMIC_DECIDES to those of merged_find. The module has the function. */
+/* spins.c: adds ATOMIC_WAITS to ATOMIC_ENDS to those of merged_find. The module has the function. */
 void spins_find(const PtxModule *m, const PtxFunction *p, uint8_t *merged);
 
 #endif

@@ -6,7 +6,8 @@
  * follows from what it has found. The same atomic before the loop waits, too: it is the loop's first look.
  *
  * An atomic of which a branch of a loop around it depends decides, though more follows from its result: which
- * of both it is tells who has written the word (memory/block_waits.c). */
+ * of both it is tells who has written the word (memory/block_waits.c). What a branch skips that depends on
+ * the result may tell the loop's end, too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +21,9 @@ typedef struct {
     int first, last;
     uint8_t *follows[REG_CLASSES]; /* by register */
     int stored;                    /* so does what is in memory */
-    int grows;                     /* one more has been found */
-    int64_t steps;                 /* that are left for all atomics of the function */
+    int behind;    /* and what is behind a branch that depends on them counts, too */
+    int grows;     /* one more has been found */
+    int64_t steps; /* that are left for all atomics of the function */
 } Loop;
 
 enum { STEPS = 1 << 26 };
@@ -67,6 +69,19 @@ static int is_of_parameter(const PtxInst *in)
     return ptx_has_mod(in, "param") && (!strcmp(in->op, "ld") || !strcmp(in->op, "st"));
 }
 
+/* The last instruction that a branch forward leaves out on one of its ways; -1: it is none, or leaves the
+ * loop. */
+static int end_of_branch(const Loop *l, int at)
+{
+    int end = branch_target(l->p, &l->p->insts[at]);
+    if (end <= at || end > l->last) return -1;
+    for (int i = at + 1; i < end; i++) {
+        const int to = branch_target(l->p, &l->p->insts[i]);
+        if (to > end && to <= l->last) end = to;
+    }
+    return end - 1;
+}
+
 /* atomic: an atomic, or the call of a function that returns an atomic's result. */
 static void find_followers(Loop *l, int atomic)
 {
@@ -77,11 +92,15 @@ static void find_followers(Loop *l, int atomic)
     for (l->grows = 1; l->grows && l->steps > 0;) {
         l->grows = 0;
         l->steps -= l->last - l->first;
+        int until = -1;
         for (int i = l->first; i <= l->last; i++) {
             const PtxInst *in = &l->p->insts[i];
             if (in->bad) continue;
-            const int brings =
-                (l->stored && is_of_memory(in, "ld")) || (calls && is_of_parameter(in));
+            const int brings = i <= until || (l->stored && is_of_memory(in, "ld")) ||
+                               (calls && is_of_parameter(in));
+            const int skips = l->behind && in->guard >= 0 && l->follows[REG_PRED][in->guard] &&
+                              !strcmp(in->op, "bra");
+            if (skips && end_of_branch(l, i) > until) until = end_of_branch(l, i);
             if (ptx_has_dest(in) && (uses(l, in) || brings)) follow(l, &in->operands[0]);
             if (!l->stored && is_of_memory(in, "st") && uses(l, in)) l->stored = l->grows = 1;
         }
@@ -121,6 +140,22 @@ static int compares_found(const Loop *l, const PtxInst *at)
     return !strcmp(at->op, "atom") && ptx_has_mod(at, "cas") && reads(l, &at->operands[2]);
 }
 
+/* Does a branch out of the loop, or back to its begin, depend on the result? */
+static int ends(Loop *l, int atomic)
+{
+    int found = 0;
+    l->behind = 1;
+    find_followers(l, atomic);
+    l->behind = 0;
+    for (int i = l->first; i <= l->last && !found; i++) {
+        const PtxInst *in = &l->p->insts[i];
+        const int to = in->bad || in->guard < 0 ? -1 : branch_target(l->p, in);
+        found = to >= 0 && l->follows[REG_PRED][in->guard] &&
+                (to < l->first || to > l->last || to <= i);
+    }
+    return found;
+}
+
 /* What the atomic of the loop, or the one that the loop calls, is of ATOMIC_WAITS and ATOMIC_DECIDES. */
 static int is_of_loop(Loop *l, int atomic)
 {
@@ -137,7 +172,8 @@ static int is_of_loop(Loop *l, int atomic)
         draws |= !(calls && (in == at || is_of_parameter(in))) && works(l, in);
         decides |= !strcmp(in->op, "bra") && in->guard >= 0 && l->follows[REG_PRED][in->guard];
     }
-    return !decides ? 0 : draws ? ATOMIC_DECIDES : ATOMIC_DECIDES | ATOMIC_WAITS;
+    if (!decides) return 0;
+    return ATOMIC_DECIDES | (ends(l, atomic) ? ATOMIC_ENDS : 0) | (draws ? 0 : ATOMIC_WAITS);
 }
 
 /* The innermost loop around an instruction: up to the last branch to its first one. Returns 0: there is
@@ -183,7 +219,7 @@ static int is_as_later(const PtxFunction *p, const uint8_t *merged, int at)
     for (int i = at + 1; i < p->n_insts; i++)
         if (merged[i] & ATOMIC_DECIDES && in->n_operands == p->insts[i].n_operands &&
             same_address(&in->operands[1], &p->insts[i].operands[1]))
-            is |= merged[i] & (ATOMIC_WAITS | ATOMIC_DECIDES);
+            is |= merged[i] & (ATOMIC_WAITS | ATOMIC_DECIDES | ATOMIC_ENDS);
     return is;
 }
 
@@ -212,7 +248,7 @@ static int is_at(Loop *l, int at)
     int is = is_of_loop(l, at);
     if (!is) {
         widen(l, at);
-        is = is_of_loop(l, at) & ATOMIC_DECIDES;
+        is = is_of_loop(l, at) & ~ATOMIC_WAITS;
     }
     return l->steps > 0 ? is : 0;
 }

@@ -315,6 +315,7 @@ static int atomic(Decoder *d, int returns)
     for (int i = 0; i < count && mo->unread; i++) mo->data[i] = ROW_NONE; /* it is a reduction */
     mo->waits = (d->merged[d->in - d->p->insts] & ATOMIC_WAITS) != 0;
     mo->decides = (d->merged[d->in - d->p->insts] & ATOMIC_DECIDES) != 0;
+    mo->ends = (d->merged[d->in - d->p->insts] & ATOMIC_ENDS) != 0;
     if (mo->merged) d->expansion = MERGE_SLOTS;
     decode_emit(d, h_atom)->mem = mo;
     return 0;

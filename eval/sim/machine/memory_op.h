@@ -50,9 +50,10 @@ typedef struct MemOp {
     uint8_t merged;       /* of an atomic: one lane executes it for all on its address */
     uint8_t unread;       /* of an atomic: nothing reads its result */
     uint8_t waits;        /* of an atomic: a warp may wait by it */
-    uint8_t decides;      /* of an atomic: a loop goes on by its result */
-    uint8_t past_l1;      /* a load that never hits L1: PAST_L1 .cg, .lu; PAST_L1_STRONG: others */
-    uint8_t read_only;    /* ld.global.nc: a write in the same launch is an error */
+    uint8_t decides,
+        ends;          /* of an atomic: a branch of a loop depends on its result; the loop's end */
+    uint8_t past_l1;   /* a load that never hits L1: PAST_L1 .cg, .lu; PAST_L1_STRONG: others */
+    uint8_t read_only; /* ld.global.nc: a write in the same launch is an error */
     uint32_t data[8], address; /* data of an atomic: `count` results, then its sources */
     int64_t offset;
     const PtxVar *beyond; /* the static shared variable that a fixed address leaves; NULL: none */

@@ -15,7 +15,9 @@ enum {
     L1_WAIT = 40,
     PLACES = 1 << 12,
     MOST = 1 << 20,
-    MOST_TOLD = 16
+    MOST_TOLD = 16,
+    MOST_DRAWN = 16,
+    MOST_COUNTERS = 256
 };
 
 /* By what a word was written: the instruction, and the amount of an atomic. */
@@ -31,6 +33,7 @@ typedef struct {
     int64_t time;      /* when that block first did */
     int64_t before;    /* when other blocks had added to it; -1: none has */
     uint64_t compared; /* 1 + what a compare and swap found last */
+    uint64_t writers;  /* blocks */
     Writing last,      /* of that block, */
         earlier;       /* and of the one before it */
 } Place;
@@ -43,6 +46,13 @@ typedef struct {
     size_t bytes;
     int is_shared; /* several threads of a block add to it */
 } Counter;
+
+/* An atomic by which loops end, and the blocks that have executed it. */
+typedef struct {
+    const MemOp *mo;
+    uint32_t tag; /* of the last one */
+    uint64_t blocks;
+} Drawn;
 
 /* A block that has ended with a delay. */
 typedef struct {
@@ -59,8 +69,10 @@ struct BlockWaits {
     int n_ended, cap_ended;
     uint64_t told[MOST_TOLD]; /* addresses, as operands, of what blocks have waited by */
     int n_told;
-    Counter counters[8];
+    Counter counters[MOST_COUNTERS];
     int n_counters;
+    Drawn drawn[MOST_DRAWN];
+    int n_drawn;
 };
 
 static struct BlockWaits *waits_of(Exec *x)
@@ -79,7 +91,7 @@ void waits_start_launch(Exec *x)
     if (!t) return;
     if (t->n) memset(t->places, 0, t->cap * sizeof *t->places);
     t->n = 0;
-    t->n_counters = t->n_ended = t->n_told = 0;
+    t->n_counters = t->n_ended = t->n_told = t->n_drawn = 0;
 }
 
 void waits_start_block(Exec *x)
@@ -193,6 +205,7 @@ static void publish(Warp *w, uint64_t word, Writing writing, int adds)
     p->last = writing;
     if (p->tag >= t->block_tag) return; /* it has before */
     p->earlier = last;
+    p->writers++;
     int64_t now = time_of(w) + t->delay[w->index];
     p->before = adds && p->tag ? p->time : -1;
     p->time = p->before > now ? p->before : now;
@@ -259,6 +272,16 @@ static uint64_t ticket_of(const Exec *x, uint64_t nth)
     return (x->ticket + nth * x->ticket_step) % last;
 }
 
+/* About how many blocks draw from the counter, by those that have. */
+static uint64_t sharers(const Exec *x, const Counter *c)
+{
+    const struct BlockWaits *t = x->waits;
+    for (int i = 0; i < t->n_drawn; i++)
+        if (t->drawn[i].mo == c->mo && t->drawn[i].blocks > c->blocks)
+            return (x->n_blocks * c->blocks + t->drawn[i].blocks / 2) / t->drawn[i].blocks;
+    return x->n_blocks;
+}
+
 /* Has another block drawn from a counter of its own by the same instruction? Blocks of a queue share one, so
  * that both may wait for blocks that do not run. */
 static int another_has_its_own(const struct BlockWaits *t, const Counter *c)
@@ -296,13 +319,13 @@ static void count(Warp *w, const Access *a, uint64_t by)
     } else {
         c->takes++;
     }
-    if (c->takes && a->mo->decides && !x->in_order && another_has_its_own(t, c) &&
+    if ((c->takes || a->mo->ends) && a->mo->decides && !x->in_order && another_has_its_own(t, c) &&
         !waits_were_told(x, a->mo)) {
         x->block_floor = INT64_MAX;
         x->vain = NULL;
     }
     uint64_t rank = ticket_of(x, c->blocks - 1);
-    value = c->begin + (rank + c->takes * x->n_blocks) * by;
+    value = c->begin + (rank + c->takes * sharers(x, c)) * by;
     memcpy(at, &value, bytes);
 }
 
@@ -382,22 +405,46 @@ static int may_draw(const Warp *w, const Access *a, uint64_t by)
            mo->type < T_F16 && (mo->atom == ATOM_ADD || turns_late(mo, by));
 }
 
-/* Do both draw from one queue? Its blocks draw equal amounts, maybe by two instructions of a loop. */
-static int is_same_draw(Writing a, Writing b)
+/* Other blocks that have executed an atomic by which a loop ends. */
+static uint64_t note_drawn(struct BlockWaits *t, const MemOp *mo)
 {
-    return a.mo == b.mo || (a.mo && a.mo->decides && a.mo->atom == b.mo->atom && a.by == b.by);
+    int i = 0;
+    while (i < t->n_drawn && t->drawn[i].mo != mo) i++;
+    if (i == MOST_DRAWN) return 0;
+    Drawn *d = &t->drawn[i];
+    if (i == t->n_drawn) t->n_drawn++, *d = (Drawn){.mo = mo};
+    if (!d->blocks || d->tag != t->block_tag) d->blocks++, d->tag = t->block_tag;
+    return d->blocks - 1;
 }
 
-/* A loop goes on by what the atomic finds: has another block written that, other than by drawing, too? */
-static int finds_set(const Warp *w, const Access *a, uint32_t lane, uint64_t by)
+/* What a loop that goes on by an atomic's result finds: nothing of another block; what blocks of one queue
+ * draw, who draw equal amounts, maybe by two instructions; the same, of a queue of few blocks, or what few
+ * blocks tell one another; or what another block has set. */
+enum { FINDS_NOTHING, FINDS_QUEUE, FINDS_FEW, FINDS_SET };
+
+/* a: what another block did last with the word of place p. others: blocks that have executed b. */
+static int found(const struct BlockWaits *t, const Place *p, Writing a, Writing b, uint64_t others)
 {
-    const struct BlockWaits *t = waits_of(w->x);
+    const uint64_t writers = p->writers - (p->tag >= t->block_tag && p->writers);
+    const int is_equal = a.mo && a.mo->decides && a.mo->atom == b.mo->atom && a.by == b.by;
+    if (!is_equal && (b.mo->ends || a.mo != b.mo)) return FINDS_SET;
+    return b.mo->ends && 2 * writers <= others ? FINDS_FEW : FINDS_QUEUE;
+}
+
+/* Returns FINDS_*, of an atomic by which a loop goes on. */
+static int finds(const Warp *w, const Access *a, uint32_t lane, uint64_t by)
+{
+    struct BlockWaits *t = waits_of(w->x);
+    const uint64_t others = a->mo->ends ? note_drawn(t, a->mo) : 0;
+    int most = FINDS_NOTHING;
     for (uint64_t word = word_of(a, lane); word <= last_word_of(a, lane); word++) {
         const Place *p = slot_of(t, word);
         const Writing of = p->tag < t->block_tag ? p->last : p->earlier;
-        if (written_at(w, word) >= 0 && !is_same_draw(of, (Writing){a->mo, by})) return 1;
+        const int of_word =
+            written_at(w, word) < 0 ? FINDS_NOTHING : found(t, p, of, (Writing){a->mo, by}, others);
+        if (of_word > most) most = of_word;
     }
-    return 0;
+    return most;
 }
 
 /* What one lane does. Where its loop goes on by what another block has set, it waits. What it adds itself is
@@ -407,16 +454,17 @@ static void waits_lane(Warp *w, const Access *a, uint32_t i)
     const MemOp *mo = a->mo;
     const int returns = mo->data[0] != ROW_NONE, alone = !(a->mask & (a->mask - 1));
     const uint64_t by = mo->atom == ATOM_CAS ? 1 : source(w, mo, mo->count, (int)i);
-    const int is_set = mo->decides && !mo->waits && finds_set(w, a, i, by);
+    const int what = mo->decides && !mo->waits ? finds(w, a, i, by) : FINDS_NOTHING;
     int64_t *delay = &waits_of(w->x)->delay[w->index], before = *delay, behind = before;
-    if (mo->waits || is_set) look(w, a, i);
-    if (is_set) behind = *delay, *delay = before;
+    if (mo->waits || what >= FINDS_FEW) look(w, a, i);
+    if (what >= FINDS_FEW) behind = *delay, *delay = before;
     if (mo->atom == ATOM_CAS) {
         compare(w, a, i);
     } else {
         const int looks = mo->count == 1 && is_look(mo, by);
         if (returns && (looks || (mo->atom == ATOM_EXCH && alone))) look(w, a, i); /* a lock */
-        if (returns && !is_set && may_draw(w, a, by)) count(w, a, mo->atom == ATOM_INC ? 1 : by);
+        if (returns && what != FINDS_SET && may_draw(w, a, by))
+            count(w, a, mo->atom == ATOM_INC ? 1 : by);
         if (!looks) write_words(w, a, i, by, mo->atom != ATOM_EXCH);
     }
     if (behind > *delay) *delay = behind;

@@ -115,7 +115,11 @@ static void a_parameter_of_a_call_varies(void **state)
     ptx_release(&m);
 }
 
-enum { DRAWS = ATOMIC_DECIDES, WAITS = ATOMIC_DECIDES | ATOMIC_WAITS };
+enum {
+    DECIDES = ATOMIC_DECIDES,
+    DRAWS = ATOMIC_DECIDES | ATOMIC_ENDS,
+    WAITS = ATOMIC_DECIDES | ATOMIC_ENDS | ATOMIC_WAITS
+};
 
 static const Case loops[] = {
     {"until another one has added",
@@ -170,6 +174,16 @@ static const Case loops[] = {
     {"in a loop that looks twice",
      "L1: mov.u32 %r4, 0; L2: atom.global.add.u32 %r3, [%rd0], 1; add.u32 %r4, %r4, 1; setp.lt.u32 "
      "%p1, %r4, 2; @%p1 bra L2; setp.lt.u32 %p2, %r3, 9; @%p2 bra L1;",
+     DRAWS},
+    {"and adds up tiles that another value counts",
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L2; "
+     "st.global.u32 [%rd0+8], %r5; L2: add.u64 %rd0, %rd0, 4; add.u32 %r4, %r4, 1; setp.lt.u32 "
+     "%p2, "
+     "%r4, 9; @%p2 bra L1;",
+     DECIDES},
+    {"at other addresses until a branch has told another value",
+     "L1: atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L2; "
+     "mov.u32 %r4, 1; L2: add.u64 %rd0, %rd0, 4; setp.eq.u32 %p2, %r4, 0; @%p2 bra L1;",
      DRAWS},
     {"once", "atom.global.add.u32 %r3, [%rd0], 1; setp.lt.u32 %p1, %r3, 9; @%p1 bra L9;", 0},
 };
