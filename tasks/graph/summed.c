@@ -156,7 +156,7 @@ int graph_pooled(const GraphBound *b, int node, int64_t *stride)
               divisor = op_argument(c->call.op, "divisor_override");
     const OpValue *side = &c->call.arg[1], *step = c->call.arg[2].n ? &c->call.arg[2] : side,
                   *padding = &c->call.arg[3];
-    if (source != node - 1 || !is_plain_float(&b->calls[source]) ||
+    if (source < 0 || source != node - 1 || !is_plain_float(&b->calls[source]) ||
         !convolution_read(&b->calls[source].call, &v) || v.transposed ||
         c->call.arg[4].integer[0] || (divisor >= 0 && c->call.arg[divisor].kind != OP_NONE))
         return -1;

@@ -299,7 +299,8 @@ static void test_other_sums_stay(void **state)
     expect_none(&u, few);
 }
 
-/* Of zeros around them, of another divisor, of borders, of strides of 1, of results that are read twice. */
+/* Of zeros around them, of another divisor, of borders, of strides of 1, of an input, of results that are
+ * read twice. */
 static void test_other_averages_stay(void **state)
 {
     static const char *const lines[][4] = {
@@ -309,6 +310,7 @@ static void test_other_averages_stay(void **state)
         {"a = aten.conv2d(x, w, b)", "y = aten.avg_pool2d(a, [2, 2], [2, 2], [0, 0], True)"},
         {"a = aten.conv2d(x, w, b)", "y = aten.avg_pool2d(a, [2, 2], [1, 1])"},
         {"a = aten.conv2d(x, w, b, [1, 1], [1, 1])", "y = aten.avg_pool2d(a, [2, 2])"},
+        {"a = aten.avg_pool2d(x, [2, 2])", "y = aten.conv2d(a, w, b)"},
         {"a = aten.conv2d(x, w, b)", "c = aten.avg_pool2d(a, [2, 2])",
          "d = aten.sum.dim_IntList(a, [2, 3], keepdim=True)", "y = aten.mul(c, d)"}};
     (void)state;
