@@ -340,7 +340,8 @@ def checks():
     def _():
         with torch.no_grad():
             try:
-                torch.export.export(plain, tuple(args), dict(named), strict=False)
+                own = torch.export.export(plain, tuple(args), dict(named), strict=False)
+                torch.export.save(own, io.BytesIO())
             except Exception as e:
                 return f"skip: the original raises {type(e).__name__}: {e}"
             program = torch.export.export(fast, tuple(args), dict(named), strict=False)

@@ -3,6 +3,7 @@ PyTorch, which costs more than all the rest, and a loop over the inputs costs as
 
 import inspect
 import keyword
+import operator
 
 import torch
 
@@ -52,7 +53,7 @@ def {name}({signature}):
     _q_result = _q_call({tensors}, _q_stream(_q_index))
     return {otherwise} if _q_result is _q_refused else _q_result
 """
-_BEGIN = """_q_all = _q_filled(_q_given, _q_named) if _q_named else _q_given
+_BEGIN = """_q_all = _q_filled(_q_given, _q_named) if _q_named{always} else _q_given
     if _q_len(_q_all) != {n}{changed}:
         return {otherwise}
     {names}, = _q_all
@@ -192,15 +193,14 @@ class _Signature:
 
 
     def in_place(self):
-        """The parameters whose arguments a call gives in their places, up to the last tensor, and the
-        conditions of those; the others have defaults. None: the judged call is another one."""
-        n = max((i + 1 for i, (_, _, has) in enumerate(self.each) if has), default=0)
-        fixed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        for i, (p, wrong, _) in enumerate(self.each):
-            if i < n and p.kind not in fixed or i >= n and any(self._differs(p, w) for w in wrong):
-                return None
-        return ([p for p, _, _ in self.each[:n]], [w for _, wrong, _ in self.each[:n] for w in wrong]) \
-            if n else None
+        """The parameters whose arguments a call gives, up to the last one that has tensors or is not its
+        default, and the conditions of those; the others have defaults. None: the judged call is another one."""
+        n = max((i + 1 for i, (p, wrong, has) in enumerate(self.each)
+                 if has or any(self._differs(p, w) for w in wrong)), default=0)
+        given = [p for p, _, _ in self.each[:n]]
+        if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in given):
+            return None
+        return (given, [w for _, wrong, _ in self.each[:n] for w in wrong]) if n else None
 
     def _differs(self, p, condition):
         """Whether a parameter that is left out is not as in the judged call."""
@@ -208,16 +208,27 @@ class _Signature:
         return value is p.empty or eval(condition, {**self.scope, p.name: value})
 
 
+def _getter(names):
+    """A function that gives the values of these names in a dict as a tuple."""
+    if len(names) > 1:
+        return operator.itemgetter(*names)
+    return (lambda named: (named[names[0]],)) if names else lambda named: ()
+
+
 def _filled(parameters):
     """A function that puts the arguments of a call, those by name too, into the places of parameters, or
     gives an empty tuple."""
-    names = [p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in parameters]
+    places = sum(p.kind is not p.KEYWORD_ONLY for p in parameters)
+    alone = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
+    # By the number of arguments in their places: of the others, how many there are, and what gets them.
+    left = [[p.name for p in parameters[i:]] for i in range(places + 1)]
+    left = [(len(names), _getter(names)) if i >= alone else (-1, None) for i, names in enumerate(left)]
 
     def filled(given, named):
-        left = names[len(given):]
         try:
-            return given + tuple([named[n] for n in left]) if len(left) == len(named) else ()
-        except KeyError:
+            n, get = left[len(given)]
+            return given + get(named) if n == len(named) else ()
+        except (KeyError, IndexError):
             return ()
 
     return filled
@@ -245,9 +256,13 @@ def forward_functions(package, kind, otherwise):
         if key:
             leaf = (spec["name"] if key is True else key).rpartition(".")[2]
             find.append(f"    {names[-1]} = _q_places[{len(find)}].get({leaf!r})\n")
-    own = [n for n in names if not n.startswith("_q_held_")]
     if find:
         find.insert(0, "    _q_places = _q.places\n")
+    for i, n in enumerate(names):  # what lies in a container is taken out once
+        if not n.isidentifier():
+            names[i] = f"_q_part_{i}"
+            find.append(f"    {names[i]} = {n}\n")
+    own = [n for n in names if not n.startswith("_q_held_")]
     parts = {"find": "".join(find), "key": f"({''.join(f'{n}.shape, ' for n in own)})",
              "tensors": ", ".join(names)}
     scope = {**package.scope(), **s.scope, "_q_otherwise": otherwise, "_q_module": torch.nn.Module,
@@ -261,7 +276,9 @@ def forward_functions(package, kind, otherwise):
         return forward, None
     plain = "_q_module.__call__(self, *_q_given, **_q_named)"
     scope["_q_filled"] = _filled(quick[0])
-    begin = _BEGIN.format(n=len(quick[0]), names=", ".join(p.name for p in quick[0]), otherwise=plain,
+    by_name = any(p.kind is p.KEYWORD_ONLY for p in quick[0])
+    begin = _BEGIN.format(n=len(quick[0]), always=" or True" if by_name else "", otherwise=plain,
+                          names=", ".join(p.name for p in quick[0]),
                           changed=" or self._compiled_call_impl or 'forward' in self.__dict__")
     return forward, written("__call__", _FORWARD.format(
         name="__call__", signature="self, *_q_given, **_q_named", begin=begin, hooks="call_hooks",
