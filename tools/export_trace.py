@@ -14,6 +14,7 @@ from export_complex import Pairs, has_complex
 from export_source import Placed, Refused, blame, reason, watched
 
 MAX_FREE = 130  # parameters and buffers; of more, dimensions are fixed, since tracing would take minutes
+MAX_CORNER = 64  # elements of a matrix, and of places in its corner: as many as an archive keeps
 # CPU seconds of a trace with free sizes of all tensors, then of fewer: modules of 130 parameters take some
 # 10, and a Swin's windows minutes (2026-11-30).
 MAX_TRACE = 25, 12
@@ -316,6 +317,21 @@ def hamming(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, 
     return None if turned is None else alpha - beta * turned.cos()
 
 
+def corner(kind):
+    """torch.triu_indices or torch.tril_indices as a constant, or None: it has many elements."""
+    inside = (lambda i, j, offset: j - i >= offset) if kind == "triu" else lambda i, j, offset: j - i <= offset
+
+    def indices(row, col, offset=0, *, dtype=torch.long, device=None, **others):
+        if not (type(row) is type(col) is int) or row * col > MAX_CORNER:
+            return None
+        places = [(i, j) for i in range(row) for j in range(col) if inside(i, j, offset)]
+        if 2 * len(places) > MAX_CORNER:
+            return None
+        return torch.tensor([[p[0] for p in places], [p[1] for p in places]], dtype=dtype, device=device)
+
+    return indices
+
+
 def one_place(index):
     """An index of one element as a form that a trace follows: of a tensor without dimensions PyTorch asks the
     contents, and a list of one negative number is a constant that counts from the end."""
@@ -351,6 +367,7 @@ class expanded(torch.overrides.TorchFunctionMode):
              torch.nn.functional.poisson_nll_loss: poisson,
              torch.nn.functional.cosine_embedding_loss: cosine_embedding, torch.bilinear: bilinear,
              torch.vdot: dot, torch.hann_window: hann, torch.hamming_window: hamming,
+             torch.triu_indices: corner("triu"), torch.tril_indices: corner("tril"),
              torch.Tensor.__getitem__: selected, torch.fake_quantize_per_tensor_affine: rounded,
              torch.fake_quantize_per_channel_affine: rounded_rows}
 
