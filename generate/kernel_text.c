@@ -727,6 +727,7 @@ static void put_calls(const Writer *w, int threads, const PlainParts *p, Buffer 
                   "template <int V>\n__device__ __forceinline__ void body_@(%s)\n{\n%s}\n\n"
                   "extern \"C\" __global__ void __launch_bounds__(%d) kernel_@(%s)\n{\n",
                   p->types, w->body.data, threads, p->types);
+    if (any && *p->guard) buffer_printf(&sizes, " && (%s) %% %d == 0", p->guard, w->vec);
     if (any)
         buffer_printf(s, "    if (%s) {\n        body_@<%d>(%s);\n        return;\n    }\n",
                       sizes.data, w->vec, numbers.data);

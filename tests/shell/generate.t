@@ -35,6 +35,20 @@ for family in point fold softmax norm product turn scan window loss; do
         json_field outcome)" ok
 done
 
+# The timed size of an axis is a number in the kernel; another axis decides whether vectors are whole.
+cat >"$tmp/column.json" <<'END'
+{"name": "column", "axes": {"rows": {"size": 128}, "cols": {"size": 2}},
+ "inputs": {"x": {"dtype": "float32", "shape": ["rows", "cols"]}},
+ "graph": ["s = aten.select.int(x, 1, 1)", "f = aten.floor(s)", "y = aten.mul.Tensor(f, 3)"],
+ "outputs": {"y": {"dtype": "float32", "shape": ["rows"]}}}
+END
+"$BIN/quern-derive" -o "$tmp/column" "$tmp/column.json"
+"$BIN/quern-kernel" --task column --task-root "$tmp/column" >"$tmp/column.cu"
+grep -q 'cols == 2 &&' "$tmp/column.cu"; ok $? 'a kernel has a timed size as a number'
+is "vectors of rows that are not whole" \
+    "$("$BIN/quern-eval" --task-root "$tmp/column" --task column --device sim:h100 --json "$tmp/column.cu" |
+    json_field outcome)" ok
+
 # drawn TASK KEPT [BATCH]: a right kernel, of which an operator of a library is all that stays. BATCH: it is
 # timed with a smaller one, since these two take seconds else.
 drawn() {
