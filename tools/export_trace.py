@@ -319,7 +319,8 @@ def hamming(window_length, periodic=True, alpha=0.54, beta=0.46, *, dtype=None, 
 
 def corner(kind):
     """torch.triu_indices or torch.tril_indices as a constant, or None: it has many elements."""
-    inside = (lambda i, j, offset: j - i >= offset) if kind == "triu" else lambda i, j, offset: j - i <= offset
+    sign = 1 if kind == "triu" else -1
+    inside = lambda i, j, offset: sign * (j - i - offset) >= 0
 
     def indices(row, col, offset=0, *, dtype=torch.long, device=None, **others):
         if not (type(row) is type(col) is int) or row * col > MAX_CORNER:

@@ -194,7 +194,7 @@ class _Signature:
 
     def in_place(self):
         """The parameters whose arguments a call gives, up to the last one that has tensors or is not its
-        default, and the conditions of those; the others have defaults. None: the judged call is another one."""
+        default, and the conditions of those; the others have defaults. None: the judged call is another."""
         n = max((i + 1 for i, (p, wrong, has) in enumerate(self.each)
                  if has or any(self._differs(p, w) for w in wrong)), default=0)
         given = [p for p, _, _ in self.each[:n]]
