@@ -19,6 +19,9 @@
 
 enum { ENTRY_BYTE = 0, HOLD_BYTE = 1 };
 static const double shortest_s = 50e-6, longest_s = 1e-3;
+/* Seconds for which a process that waits for the exclusive side lets no other process share the lock, and
+ * those for which it does then: a candidate's run may take seconds, and checks need not wait for it. */
+static const double kept_s = 0.06, let_in_s = 0.06;
 static const double told_s =
     0.1; /* a shared hold as long as this is logged, as every exclusive one */
 
@@ -114,14 +117,14 @@ static int waited_too_long(const GpuLock *l, double wait_s, Error *err)
 }
 
 /* Lock both bytes, or neither. A process that wants the exclusive side keeps the entry byte while
- * it waits for the shared holders. */
+ * it waits for the shared holders, and lets others share now and then while one of them does not end. */
 static int take(GpuLock *l, int type, double wait_s, Error *err)
 {
-    double start = clock_seconds(), end = start + wait_s, pause = shortest_s;
+    double start = clock_seconds(), end = start + wait_s, pause = shortest_s, since = 0;
     int entered = 0;
     for (;;) {
         int rc = entered ? 1 : try_byte(l, ENTRY_BYTE, type, err);
-        if (rc > 0) entered = 1;
+        if (rc > 0 && !entered) entered = 1, since = clock_seconds();
         if (entered) rc = try_byte(l, HOLD_BYTE, type, err);
         if (rc > 0) {
             l->since = clock_seconds();
@@ -136,6 +139,11 @@ static int take(GpuLock *l, int type, double wait_s, Error *err)
         if (clock_seconds() >= end) {
             if (entered) free_byte(l, ENTRY_BYTE);
             return waited_too_long(l, wait_s, err);
+        }
+        if (entered && clock_seconds() - since > kept_s) {
+            free_byte(l, ENTRY_BYTE);
+            entered = 0;
+            clock_sleep(let_in_s);
         }
         clock_sleep(pause);
         pause = pause * 2 < longest_s ? pause * 2 : longest_s;
