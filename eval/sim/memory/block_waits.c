@@ -30,7 +30,8 @@ typedef struct {
 typedef struct {
     uint64_t word;     /* 1 + its index; 0: free */
     uint32_t tag;      /* the first tag of the block that wrote it last */
-    int64_t time;      /* when that block first did */
+    int64_t time;      /* when that block first did, */
+    int64_t again;     /* and when it last did */
     int64_t before;    /* when other blocks had added to it; -1: none has */
     uint64_t compared; /* 1 + what a compare and swap found last */
     uint64_t writers;  /* blocks */
@@ -149,16 +150,16 @@ static int64_t time_of(const Warp *w)
     return (int64_t)hypot((double)(w->chain + waits), busy_cycles(w->x));
 }
 
-/* When the word was written by another block of this launch, in cycles of the running warp; -1: it was not. A
- * plain store counts as the end of its block. */
-static int64_t written_at(const Warp *w, uint64_t word)
+/* When the word was first written by another block of this launch, or last where `takes`, in cycles of the
+ * running warp; -1: it was not. A plain store counts as the end of its block. */
+static int64_t written_at(const Warp *w, uint64_t word, int takes)
 {
     const Exec *x = w->x;
     const struct BlockWaits *t = x->waits;
     const DevMem *mem = x->mem;
     const Place *p = slot_of(t, word);
     uint32_t tag = (uint32_t)(mem->writer[word] >> 32);
-    if (p->word && p->tag) return p->tag < t->block_tag ? p->time : p->before;
+    if (p->word && p->tag) return p->tag >= t->block_tag ? p->before : takes ? p->again : p->time;
     if (tag <= mem->tag_floor || mem->tag_block[tag - mem->tag_floor] == (uint32_t)x->cta.linear)
         return -1;
     for (int i = t->n_ended - 1; i >= 0 && t->ended[i].last >= tag; i--)
@@ -185,10 +186,10 @@ static void note_told(struct BlockWaits *t, const Exec *x, const MemOp *mo)
 }
 
 /* The warp goes on when another block has written the word, where one has. */
-static void wait_for(Warp *w, const MemOp *mo, uint64_t word)
+static void wait_for(Warp *w, const MemOp *mo, uint64_t word, int takes)
 {
     struct BlockWaits *t = waits_of(w->x);
-    int64_t at = written_at(w, word);
+    int64_t at = written_at(w, word, takes);
     if (at < 0) return;
     int64_t delay = at + WAITS_HOP - time_of(w);
     if (slot_of(t, word)->tag) note_told(t, w->x, mo);
@@ -203,10 +204,11 @@ static void publish(Warp *w, uint64_t word, Writing writing, int adds)
     if (!p) return;
     const Writing last = p->last;
     p->last = writing;
+    int64_t now = time_of(w) + t->delay[w->index];
+    p->again = now;
     if (p->tag >= t->block_tag) return; /* it has before */
     p->earlier = last;
     p->writers++;
-    int64_t now = time_of(w) + t->delay[w->index];
     p->before = adds && p->tag ? p->time : -1;
     p->time = p->before > now ? p->before : now;
     p->tag = w->x->cta.tag;
@@ -222,10 +224,12 @@ static uint64_t last_word_of(const Access *a, uint32_t lane)
     return (access_address(a, (int)lane) + (uint64_t)a->size - 1 - ARENA_BASE) >> 2;
 }
 
-static void look(Warp *w, const Access *a, uint32_t lane)
+/* takes: what the block finds is what another one has left there, as a lock that is free again, and not the
+ * first of the states that it tells. */
+static void look(Warp *w, const Access *a, uint32_t lane, int takes)
 {
     for (uint64_t word = word_of(a, lane); word <= last_word_of(a, lane); word++)
-        wait_for(w, a->mo, word);
+        wait_for(w, a->mo, word, takes);
 }
 
 static void write_words(Warp *w, const Access *a, uint32_t lane, uint64_t by, int adds)
@@ -240,7 +244,7 @@ void waits_look(Warp *w, const Access *a)
     if (w->x->cooperative || (a->mo->order != ORDER_WEAK && a->mo->scope != SCOPE_DEVICE)) return;
     EACH_LANE(a->mask, i)
     {
-        if (word_of(a, i) != last) look(w, a, i);
+        if (word_of(a, i) != last) look(w, a, i, 0);
         last = word_of(a, i);
     }
 }
@@ -366,10 +370,10 @@ static void compare(Warp *w, const Access *a, uint32_t lane)
     const int unknown = w->x->sampled && !slot_of(t, word)->tag;
     int looks = source(w, a->mo, 2, (int)lane) == with,
         takes = (value == with || unknown) && !looks;
-    if (looks && a->mo->data[0] != ROW_NONE) look(w, a, lane);
+    if (looks && a->mo->data[0] != ROW_NONE) look(w, a, lane, 0);
     Place *p = takes ? place_of(t, word) : NULL;
     if (!p) return;
-    if (p->compared == with + 1) look(w, a, lane);
+    if (p->compared == with + 1) look(w, a, lane, 1);
     p->compared = with + 1;
     write_words(w, a, lane, 0, 0);
 }
@@ -418,15 +422,21 @@ static uint64_t note_drawn(struct BlockWaits *t, const MemOp *mo)
 }
 
 /* What a loop that goes on by an atomic's result finds: nothing of another block; what blocks of one queue
- * draw, who draw equal amounts, maybe by two instructions; the same, of a queue of few blocks, or what few
+ * draw, who draw by one instruction, or equal amounts by two; the same, of a queue of few blocks, or what few
  * blocks tell one another; or what another block has set. */
 enum { FINDS_NOTHING, FINDS_QUEUE, FINDS_FEW, FINDS_SET };
+
+static int is_negative(Writing a)
+{
+    return a.by >> (8 * a.mo->element - 1) & 1;
+}
 
 /* a: what another block did last with the word of place p. others: blocks that have executed b. */
 static int found(const struct BlockWaits *t, const Place *p, Writing a, Writing b, uint64_t others)
 {
     const uint64_t writers = p->writers - (p->tag >= t->block_tag && p->writers);
-    const int is_equal = a.mo && a.mo->decides && a.mo->atom == b.mo->atom && a.by == b.by;
+    const int is_equal = a.mo && a.mo->decides && a.mo->atom == b.mo->atom &&
+                         (a.by == b.by || (a.mo == b.mo && is_negative(a) == is_negative(b)));
     if (!is_equal && (b.mo->ends || a.mo != b.mo)) return FINDS_SET;
     return b.mo->ends && 2 * writers <= others ? FINDS_FEW : FINDS_QUEUE;
 }
@@ -440,8 +450,9 @@ static int finds(const Warp *w, const Access *a, uint32_t lane, uint64_t by)
     for (uint64_t word = word_of(a, lane); word <= last_word_of(a, lane); word++) {
         const Place *p = slot_of(t, word);
         const Writing of = p->tag < t->block_tag ? p->last : p->earlier;
-        const int of_word =
-            written_at(w, word) < 0 ? FINDS_NOTHING : found(t, p, of, (Writing){a->mo, by}, others);
+        const int of_word = written_at(w, word, 0) < 0
+                                ? FINDS_NOTHING
+                                : found(t, p, of, (Writing){a->mo, by}, others);
         if (of_word > most) most = of_word;
     }
     return most;
@@ -456,13 +467,14 @@ static void waits_lane(Warp *w, const Access *a, uint32_t i)
     const uint64_t by = mo->atom == ATOM_CAS ? 1 : source(w, mo, mo->count, (int)i);
     const int what = mo->decides && !mo->waits ? finds(w, a, i, by) : FINDS_NOTHING;
     int64_t *delay = &waits_of(w->x)->delay[w->index], before = *delay, behind = before;
-    if (mo->waits || what >= FINDS_FEW) look(w, a, i);
+    const int looks = mo->atom != ATOM_CAS && mo->count == 1 && is_look(mo, by);
+    if (mo->waits || what >= FINDS_FEW) look(w, a, i, !looks && what != FINDS_FEW);
     if (what >= FINDS_FEW) behind = *delay, *delay = before;
     if (mo->atom == ATOM_CAS) {
         compare(w, a, i);
     } else {
-        const int looks = mo->count == 1 && is_look(mo, by);
-        if (returns && (looks || (mo->atom == ATOM_EXCH && alone))) look(w, a, i); /* a lock */
+        if (returns && (looks || (mo->atom == ATOM_EXCH && alone)))
+            look(w, a, i, !looks); /* a lock */
         if (returns && what != FINDS_SET && may_draw(w, a, by))
             count(w, a, mo->atom == ATOM_INC ? 1 : by);
         if (!looks) write_words(w, a, i, by, mo->atom != ATOM_EXCH);
