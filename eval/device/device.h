@@ -301,9 +301,9 @@ typedef struct {
     /* Gives a poisoned buffer contents that `fill` draws where they are first read. It is read-only
      * from then on. */
     int (*fill_lazily)(Device *d, DevicePtr p, DeviceFill *fill, void *of, int input, Error *err);
-    /* The first run of written bytes at or after *from: [*from, *end). Returns 0 when there is
-     * none. */
-    int (*written)(Device *d, DevicePtr p, size_t *from, size_t *end);
+    /* The first run of written bytes at or after *from and before limit: [*from, *end). Returns 0
+     * when there is none. */
+    int (*written)(Device *d, DevicePtr p, size_t limit, size_t *from, size_t *end);
     /* After sample, and at other sizes: 0 where the work of the launches is surely more than the
      * limit of attempt, which does as run and counts for nothing else. */
     int (*fits)(Device *d, const DeviceLaunch *launches, int n);

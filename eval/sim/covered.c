@@ -137,7 +137,7 @@ static Written all_written(const PlanCoverage *c, int a)
     size_t from = 0, end = 0;
     if (c->targets[a].own.unit) written_add(&w, &c->targets[a].own);
     if (c->targets[a].why[0])
-        for (; devmem_next_written(c->mem, of, &from, &end); from = end)
+        for (; devmem_next_written(c->mem, of, SIZE_MAX, &from, &end); from = end)
             written_mark(&w,
                          (WrittenRun){.at = (int64_t)from, .bytes = (int64_t)end - (int64_t)from});
     return w;
@@ -148,7 +148,7 @@ static int is_overlooked(const PlanCoverage *c, int a)
 {
     const Target *t = &c->targets[a];
     size_t from = 0, end = 0;
-    for (; devmem_next_written(c->mem, &c->mem->allocs[a], &from, &end); from = end)
+    for (; devmem_next_written(c->mem, &c->mem->allocs[a], SIZE_MAX, &from, &end); from = end)
         if (!t->own.unit || !written_has(&t->own, from, end)) return 1;
     return 0;
 }

@@ -331,10 +331,10 @@ static int sim_protect(Device *d, DevicePtr p, int read_only, Error *err)
     return 0;
 }
 
-static int sim_written(Device *d, DevicePtr p, size_t *from, size_t *end)
+static int sim_written(Device *d, DevicePtr p, size_t limit, size_t *from, size_t *end)
 {
     const Alloc *a = devmem_at(&d->mem, p);
-    return a && devmem_next_written(&d->mem, a, from, end);
+    return a && devmem_next_written(&d->mem, a, limit, from, end);
 }
 
 static int sim_fill_lazily(Device *d, DevicePtr p, DeviceFill *fill, void *of, int input,

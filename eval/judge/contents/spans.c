@@ -14,7 +14,7 @@ int64_t spans_find(const TimedOutputs *r, int output, size_t bytes, Span **out)
     size_t from = 0, end = 0;
     int64_t n = 0, room = 1024;
     Span *spans = memory_array((size_t)room, sizeof *spans);
-    while (n < MOST_SPANS && p->written(r->device, r->outputs[output], &from, &end)) {
+    while (n < MOST_SPANS && p->written(r->device, r->outputs[output], SIZE_MAX, &from, &end)) {
         Span s = {from / bytes, (end + bytes - 1) / bytes};
         from = end;
         if (n && s.from < spans[n - 1].end) s.from = spans[n - 1].end;

@@ -252,8 +252,7 @@ static void take_unwritten(const TimedOutputs *r, const Gathered *g, int i, int6
     size_t size = dtype_size(dtype), first = (size_t)g->at[k] * each, at = first, from, end;
     while (at < first + each) {
         from = at;
-        if (!r->ops->prediction->written(r->device, r->outputs[i], &from, &end) ||
-            from > first + each)
+        if (!r->ops->prediction->written(r->device, r->outputs[i], first + each, &from, &end))
             from = end = first + each;
         from -= from % size;
         size_t n = (from - at) / size, skip = (at - first) / size;
@@ -395,7 +394,8 @@ static int compare_gathered(TimedContents *c, const TimedOutputs *r, Gathered *g
 static int next_written(const TimedOutputs *r, int output, size_t *from, size_t *end)
 {
     size_t size = dtype_size(r->task->outputs[output].dtype), first = *from * size, last;
-    if (!r->ops->prediction->written(r->device, r->outputs[output], &first, &last)) return 0;
+    if (!r->ops->prediction->written(r->device, r->outputs[output], SIZE_MAX, &first, &last))
+        return 0;
     *from = (first + size - 1) / size;
     *end = last / size > *from ? last / size : *from;
     return 1;

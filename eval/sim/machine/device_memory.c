@@ -504,11 +504,12 @@ static size_t next_bit(const DevMem *m, size_t base, size_t i, size_t n, uint64_
     return i < n ? i : n;
 }
 
-int devmem_next_written(const DevMem *m, const Alloc *a, size_t *from, size_t *end)
+int devmem_next_written(const DevMem *m, const Alloc *a, size_t limit, size_t *from, size_t *end)
 {
-    size_t base = a->base - ARENA_BASE, first = next_bit(m, base, *from, a->bytes, 0);
-    if (first >= a->bytes) return 0;
+    size_t base = a->base - ARENA_BASE, n = limit < a->bytes ? limit : a->bytes,
+           first = next_bit(m, base, *from, n, 0);
+    if (first >= n) return 0;
     *from = first;
-    *end = next_bit(m, base, first, a->bytes, ~0ull);
+    *end = next_bit(m, base, first, n, ~0ull);
     return 1;
 }

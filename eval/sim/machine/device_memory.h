@@ -125,8 +125,9 @@ void devmem_mark_undefined(DevMem *m, Alloc *a, uint64_t lo, uint32_t mask);
 uint32_t devmem_undefined(const DevMem *m, uint64_t lo, int n);
 uint32_t devmem_unwritten(const DevMem *m, uint64_t lo, int n);
 
-/* The first run of written bytes at or after *from of the allocation: [*from, *end). 0: there is none. */
-int devmem_next_written(const DevMem *m, const Alloc *a, size_t *from, size_t *end);
+/* The first run of written bytes of the allocation at or after *from and before limit: [*from, *end).
+ * 0: there is none. */
+int devmem_next_written(const DevMem *m, const Alloc *a, size_t limit, size_t *from, size_t *end);
 
 /* Copies bytes out. Unwritten bytes are the poison 0xff, or are drawn first. */
 int devmem_read(DevMem *m, Alloc *a, uint64_t address, void *dst, size_t bytes);

@@ -165,16 +165,19 @@ static void test_contents_are_drawn_where_they_are_read(void **state)
     assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
     assert_int_equal(ops->prediction->sample(sim.d, &l, 1, &s, &t, &sim.fault), 0);
     assert_in_range(drawn, 4096, N / 64);
-    assert_true(ops->prediction->written(sim.d, y, &from, &end));
+    assert_true(ops->prediction->written(sim.d, y, SIZE_MAX, &from, &end));
     assert_int_equal(from, 0);
-    from = end - sizeof got;
+    size_t whole = end;
+    assert_true(ops->prediction->written(sim.d, y, 64, &from, &end) && whole > 64 && end == 64);
+    assert_false(ops->prediction->written(sim.d, y, 0, &from, &end));
+    from = whole - sizeof got;
     sim_read(&sim, y + from, got, sizeof got);
     for (size_t i = 0; i < 256; i++) {
         float v = (float)((from / 4 + i) % 7) - 3;
         assert_true(got[i] == (v > 0 ? v : 0));
     }
     from = N * 4 - 4;
-    assert_true(ops->prediction->written(sim.d, y, &from, &end)); /* by the last block */
+    assert_true(ops->prediction->written(sim.d, y, SIZE_MAX, &from, &end)); /* by the last block */
 }
 
 /* An operator's launch that is repeated is sampled three times: the rest have its counters. */
