@@ -667,6 +667,7 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
                                .size = (double)mem->allocs[i].bytes,
                                .shared = {s->shared[i].share[0], s->shared[i].share[1]},
                                .apart = (double)s->shared[i].apart,
+                               .waits = (double)mem->allocs[i].waits,
                                .atomics = mem->allocs[i].atomics != 0};
     for (int i = 0; i < mem->n_allocs; i++) find_common(s, i, &t[i]);
     find_weights(s, weights);

@@ -464,7 +464,7 @@ void devmem_launch(DevMem *m)
     for (int i = 0; i < m->n_allocs; i++) {
         m->allocs[i].changed |= m->allocs[i].written_sectors != 0;
         m->allocs[i].read_sectors = m->allocs[i].written_sectors = m->allocs[i].near_sectors = 0;
-        m->allocs[i].asked = 0;
+        m->allocs[i].asked = m->allocs[i].waits = 0;
         begin_parts(&m->allocs[i]);
     }
     m->tag_floor = m->next_tag++; /* the floor itself means "several blocks" */

@@ -49,6 +49,7 @@ typedef struct {
     int fill_input;
     uint64_t read_sectors, written_sectors; /* distinct in each block, since devmem_launch */
     uint64_t near_sectors; /* of those that were read, those that the block before read, too */
+    uint64_t waits;        /* of warps, for sectors that their block read for the first time */
     struct AllocPart {     /* of each DEVMEM_PARTS-th of the buffer, or of less, in whole sectors */
         uint64_t read;     /* of read_sectors */
         uint32_t launch_id; /* of the last block that read it */

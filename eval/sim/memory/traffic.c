@@ -248,7 +248,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
             x->mem->assume && !x->cooperative && (al->atomics || (al->changed && al->all_written));
         n->global_load_requests++;
         if (n->dram_read_sectors > before.read)
-            w->dram_requests++;
+            w->dram_requests++, w->dram_buffer = a->mo->last_alloc;
         else if (n->dram_read_sectors + n->l2_load_sectors > past_l1)
             w->l2_requests++;
         n->global_load_wavefronts += wavefronts;

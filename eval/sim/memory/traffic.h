@@ -12,6 +12,7 @@ static inline void traffic_settle_waits(Warp *w, uint32_t waits)
         uint32_t dram = w->dram_requests < w->open_waits ? w->dram_requests : w->open_waits,
                  left = w->open_waits - dram;
         w->dram_waits += dram;
+        if (dram) w->x->mem->allocs[w->dram_buffer].waits += dram;
         w->l2_waits += w->l2_requests < left ? w->l2_requests : left;
         w->dram_requests = w->l2_requests = 0;
     }

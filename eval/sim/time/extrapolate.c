@@ -246,6 +246,39 @@ static double from_dram(const Profile *p, Reads r, double wave, double data)
     return r.once + (r.again - r.once) * (1 - kept);
 }
 
+/* Of the waits for what a block reads for the first time, those for DRAM, and those for what another block of
+ * its SM has brought to L1. */
+typedef struct {
+    double all, dram, near;
+} Waits;
+
+/* dram: of `touched` sectors, those that come from DRAM. on_sm: of on_one_sm. */
+static void add_waits(Waits *w, const BufferTraffic *b, double touched, double dram, double on_sm)
+{
+    const double far = touched > 0 ? fmin(1, dram / touched) : 1;
+    w->all += b->waits;
+    w->dram += b->waits * far;
+    w->near += b->waits * (1 - far) * (1 - 1 / on_sm);
+}
+
+/* kept: of what a block reads again. The blocks of the first wave, a share `cold` of all, start together: each
+ * waits for what one of them loads. */
+static void settle_waits(const Waits *w, double cold, double kept, SimCounts *c)
+{
+    const double first = (double)c->leader_dram_waits,
+                 later = fmax(0, (double)c->leader_far_waits - first);
+    if (w->all <= 0) return;
+    c->leader_dram_waits =
+        whole(first * (cold + (1 - cold) * w->dram / w->all) + later * (1 - kept));
+    c->leader_far_waits = whole(first * (1 - (1 - cold) * w->near / w->all) + later);
+}
+
+/* The share of L2 for what one SM reads: where L2 has halves, half of it lies in both. */
+static double own_share(const Profile *p)
+{
+    return 2 * p->l2_share / (1 + p->l2_share);
+}
+
 void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
                          SimCounts *c)
 {
@@ -256,6 +289,8 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
            write_scale = written > 0 ? (double)c->dram_write_sectors / written : 0;
     double moved = share_of_room(buffers, n, write_scale);
     Reads all = {0}, *parts = memory_array((size_t)n + 1, 2 * sizeof *parts);
+    double *on_sm = memory_array((size_t)n + 1, sizeof *on_sm);
+    Waits waits = {0};
     if (resident > blocks) resident = blocks;
     for (int i = 0; i < n; i++) {
         const BufferTraffic *b = &buffers[i];
@@ -269,17 +304,25 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
         add_reads(&all, sum);
         lines += b->atomics ? ceil(sectors / PAIR_SECTORS) : 0;
         Reads whole_buffer = reads_of(b, c, resident, sum.all, sectors);
-        misses += sum.all / on_one_sm(p, sum.all / blocks * resident, whole_buffer.wave, resident);
+        on_sm[i] = on_one_sm(p, sum.all / blocks * resident, whole_buffer.wave, resident);
+        misses += sum.all / on_sm[i];
         writes += fmin(out, sectors);
         footprint += fmin(sum.once + out, sectors);
         wave_footprint += fmin(sum.wave + out / blocks * resident, sectors);
         if (out > sectors) sharing = fmax(sharing, out / sectors);
     }
-    for (int i = 0; i < 2 * n; i++) dram += from_dram(p, parts[i], wave_footprint, footprint);
+    for (int i = 0; i < n; i++) {
+        const Reads *half = &parts[2 * i];
+        double of = from_dram(p, half[0], wave_footprint, footprint) +
+                    from_dram(p, half[1], wave_footprint, footprint);
+        add_waits(&waits, &buffers[i], half[0].all + half[1].all, of, on_sm[i]);
+        dram += of;
+    }
+    free(on_sm);
     free(parts);
     double touched = (double)c->dram_read_sectors,
            past_l1 = (double)c->global_load_sectors - (double)c->l1_hit_sectors,
-           kept = extrapolate_kept(p, wave_footprint * SECTOR);
+           kept = extrapolate_kept(p, wave_footprint * SECTOR / own_share(p));
     /* What a block reads again finds its data in L2 as far as those of a wave stay there. */
     if (past_l1 > touched) dram += (past_l1 - touched) * (1 - kept);
     c->footprint_read_bytes = whole(all.once * SECTOR);
@@ -295,13 +338,7 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
     c->global_atomic_hottest = whole((double)c->global_atomic_hottest * sharing);
     double turns = fmax((double)c->hottest_shared, turns_on_each(c, lines, resident));
     c->global_atomic_hottest = whole(fmax((double)c->global_atomic_hottest, turns));
-    double first = (double)c->leader_dram_waits,
-           later = fmax(0, (double)c->leader_far_waits - first);
-    /* The blocks of the first wave start together: each waits for what one of them loads. */
-    double cold = resident / blocks;
-    if (touched > 0)
-        c->leader_dram_waits =
-            whole(first * (cold + (1 - cold) * fmin(1, dram / touched)) + later * (1 - kept));
+    settle_waits(&waits, resident / blocks, kept, c);
 }
 
 void extrapolate_growth(const SimCounts *small, double growth, const uint32_t grid[3],

@@ -25,6 +25,7 @@ typedef struct {
     double apart;
     double common,
         common_read; /* sectors of its parts that many blocks read, and of `read` those in them */
+    double waits;    /* of warps for what their block read of it for the first time */
     int atomics;     /* are there any in the sample? */
 } BufferTraffic;
 

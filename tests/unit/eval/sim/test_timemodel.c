@@ -588,7 +588,7 @@ static void test_lines_at_a_time(void **state)
 static SimCounts passes(double megabytes)
 {
     SimCounts c = grid(1000, 256);
-    BufferTraffic b = {.read = 8, .size = megabytes * 1e6};
+    BufferTraffic b = {.read = 8, .size = megabytes * 1e6, .waits = 1};
     c.dram_read_sectors = (uint64_t)(megabytes * 1e6 / 32);
     c.global_load_sectors = 2 * c.dram_read_sectors;
     c.leader_dram_waits = 1000, c.leader_far_waits = 2000;
@@ -596,22 +596,40 @@ static SimCounts passes(double megabytes)
     return c;
 }
 
-/* A second pass finds what L2 holds; over twice as much, a fifth. Its waits are as long. */
+/* A second pass finds what L2 holds, of which a half of the data lies in both halves: two thirds of 50 MiB;
+ * over twice as much, a fifth. Its waits are as long. */
 static void test_second_pass(void **state)
 {
     (void)state;
-    SimCounts small = passes(50), large = passes(2 * 50 * 1.048576);
-    assert_int_equal(small.dram_read_sectors, 50e6 / 32);
+    SimCounts small = passes(33), large = passes(2 * 50 * 1.048576 * 2 / 3);
+    assert_int_equal(small.dram_read_sectors, 33e6 / 32);
     assert_int_equal(small.leader_dram_waits, 1000);
-    close_to((double)large.dram_read_sectors, (1 + 0.797) * 100 * 1048576 / 32, 0.001);
+    close_to((double)large.dram_read_sectors, (1 + 0.797) * 66.6667 * 1048576 / 32, 0.001);
     close_to((double)large.leader_dram_waits, 1797, 0.001);
+}
+
+/* 4000 blocks, 1000 at a time, wait once for parts of their own and nine times for what all of them read. The
+ * latter is near, but for the first wave and for the first of an SM's blocks. */
+static void test_shared_waits(void **state)
+{
+    (void)state;
+    SimCounts c = grid(4000, 256);
+    const BufferTraffic b[] = {
+        {.read = 400, .size = 40e6, .waits = 4},
+        {.read = 400, .size = 1e4, .common = 312.5, .common_read = 400, .waits = 36}};
+    const double sectors = 40e6 / 32, near = 1 - 132 / 1000.0;
+    c.dram_read_sectors = c.global_load_sectors = (uint64_t)(2 * sectors);
+    c.leader_dram_waits = c.leader_far_waits = 10000;
+    extrapolate_traffic(profile("h100"), b, 2, 1000, &c);
+    close_to((double)c.leader_dram_waits, 10000 * (0.25 + 0.75 * 0.1), 0.001);
+    close_to((double)c.leader_far_waits, 10000 * (1 - 0.75 * 0.9 * near), 0.001);
 }
 
 /* The waits for DRAM, of 1000, of 4000 blocks that read one sector, `resident` at a time. */
 static uint64_t cold_waits(double resident)
 {
     SimCounts c = grid(4000, 256);
-    BufferTraffic b = {.read = 1, .size = 32};
+    BufferTraffic b = {.read = 1, .size = 32, .waits = 1};
     c.dram_read_sectors = c.global_load_sectors = 4000;
     c.leader_dram_waits = c.leader_far_waits = 1000;
     extrapolate_traffic(profile("h100"), &b, 1, resident, &c);
@@ -665,9 +683,9 @@ int main(void)
         cmocka_unit_test(test_junk_loads),      cmocka_unit_test(test_idle_blocks),
         cmocka_unit_test(test_counters),        cmocka_unit_test(test_fills),
         cmocka_unit_test(test_l1_and_l2),       cmocka_unit_test(test_shared_reads),
-        cmocka_unit_test(test_second_pass),     cmocka_unit_test(test_first_wave),
-        cmocka_unit_test(test_windows),         cmocka_unit_test(test_lines_at_a_time),
-        cmocka_unit_test(test_intervals)};
+        cmocka_unit_test(test_second_pass),     cmocka_unit_test(test_shared_waits),
+        cmocka_unit_test(test_first_wave),      cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_lines_at_a_time), cmocka_unit_test(test_intervals)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
