@@ -16,26 +16,26 @@ enum { PLAIN_NUMBER = 16 };
 static int is_reserved(const char *name)
 {
     static const char *const words[] = {
-        "c",       "v",      "k",           "V",        "row",    "lane",      "shared",
-        "first",   "end",    "own",         "step",     "chunk",  "inside",    "strips",
-        "fold",    "over",   "a",           "b",        "body",   "min",       "max",
-        "abs",     "exp",    "log",         "sqrt",     "rsqrt",  "pow",       "tanh",
-        "erf",     "erfc",   "sin",         "cos",      "floor",  "ceil",      "round",
-        "trunc",   "fabs",   "norm",        "exp2",     "log2",   "expm1",     "log1p",
-        "fmod",    "isnan",  "signbit",     "div",      "int",    "float",     "half",
-        "double",  "char",   "short",       "long",     "bool",   "for",       "if",
-        "do",      "while",  "return",      "const",    "void",   "and",       "or",
-        "not",     "xor",    "i",           "sum",      "rint",   "atan2",     "log10",
-        "sinh",    "cosh",   "tan",         "asin",     "acos",   "atan",      "cbrt",
-        "hypot",   "lgamma", "copysign",    "line",     "column", "value",     "batch",
-        "product", "left",   "right",       "total",    "second", "tiles",     "blocks",
-        "across",  "tile",   "parts",       "factors",  "at",     "Factor",    "Split",
-        "u",       "r",      "groups",      "above",    "piece",  "pieces",    "take",
-        "join",    "larger", "smaller",     "exchange", "isinf",  "isfinite",  "memcpy",
-        "from",    "start",  "work",        "other",    "plane",  "part_sums", "shape",
-        "sums",    "col",    "term",        "count",    "d",      "mapped",    "bring",
-        "room",    "place",  "store_words", "asinh",    "acosh",  "atanh",     "erfinv",
-        "rounded"};
+        "c",       "v",        "k",           "V",        "row",    "lane",      "shared",
+        "first",   "end",      "own",         "step",     "chunk",  "inside",    "strips",
+        "fold",    "over",     "a",           "b",        "body",   "min",       "max",
+        "abs",     "exp",      "log",         "sqrt",     "rsqrt",  "pow",       "tanh",
+        "erf",     "erfc",     "sin",         "cos",      "floor",  "ceil",      "round",
+        "trunc",   "fabs",     "norm",        "exp2",     "log2",   "expm1",     "log1p",
+        "fmod",    "isnan",    "signbit",     "div",      "int",    "float",     "half",
+        "double",  "char",     "short",       "long",     "bool",   "for",       "if",
+        "do",      "while",    "return",      "const",    "void",   "and",       "or",
+        "not",     "xor",      "i",           "sum",      "rint",   "atan2",     "log10",
+        "sinh",    "cosh",     "tan",         "asin",     "acos",   "atan",      "cbrt",
+        "hypot",   "lgamma",   "copysign",    "line",     "column", "value",     "batch",
+        "product", "left",     "right",       "total",    "second", "tiles",     "blocks",
+        "across",  "tile",     "parts",       "factors",  "at",     "Factor",    "Split",
+        "u",       "r",        "groups",      "above",    "piece",  "pieces",    "take",
+        "join",    "larger",   "smaller",     "exchange", "isinf",  "isfinite",  "memcpy",
+        "from",    "start",    "work",        "other",    "plane",  "part_sums", "shape",
+        "sums",    "col",      "term",        "count",    "d",      "mapped",    "bring",
+        "room",    "place",    "store_words", "asinh",    "acosh",  "atanh",     "erfinv",
+        "rounded", "quotient", "inverse",     "root"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(name, words[i])) return 1;
     size_t len = strlen(name), digits = strspn(name + 1, "0123456789");

@@ -228,8 +228,10 @@ void writer_vector_stores(Writer *w, const char *indent)
         if (!in_columns(w, w->k->root[r].step) || !writer_root_is_vector(w, r)) continue;
         const Dtype dtype = w->k->nodes->node[w->k->root[r].node].dtype;
         const char *tensor = kernel_tensor(w->k, w->k->root[r].node, 1);
-        /* Of one result without a fold the compiler joins elements: its order is a little faster. */
-        const int apart = w->k->n_conditions > 1 || w->k->n_roots > 1 || w->k->has_folds;
+        /* Of one result without a fold the compiler joins elements: its order is a little faster. Of a piece
+         * of a row it may store each float by itself (BatchNorm, 2026-11-30). */
+        const int apart =
+            w->k->n_conditions > 1 || w->k->n_roots > 1 || w->k->has_folds || w->slices;
         const int words = dtype_size(dtype) <= 4 && apart && !w->k->nodes->plain;
         if (words) {
             writer_help(w, HELP_STORE);
@@ -719,14 +721,16 @@ static int put_numbers(const Writer *w, int condition, Buffer *to)
 static void put_calls(const Writer *w, int threads, const PlainParts *p, Buffer *s)
 {
     Buffer sizes, numbers;
+    /* Parts of a row run at once, three to a multiprocessor (trace.c). */
+    const char *least = w->part >= 0 && w->strip < 0 && threads == 512 ? ", 3" : "";
     buffer_init(&sizes, 4096);
     buffer_init(&numbers, 1 << 16);
     const int any = w->t->n_seen < MOST_NUMBERED && put_numbers(w, 1, &sizes);
     put_numbers(w, 0, &numbers);
     buffer_printf(s,
                   "template <int V>\n__device__ __forceinline__ void body_@(%s)\n{\n%s}\n\n"
-                  "extern \"C\" __global__ void __launch_bounds__(%d) kernel_@(%s)\n{\n",
-                  p->types, w->body.data, threads, p->types);
+                  "extern \"C\" __global__ void __launch_bounds__(%d%s) kernel_@(%s)\n{\n",
+                  p->types, w->body.data, threads, least, p->types);
     if (any && *p->guard) buffer_printf(&sizes, " && (%s) %% %d == 0", p->guard, w->vec);
     if (any)
         buffer_printf(s, "    if (%s) {\n        body_@<%d>(%s);\n        return;\n    }\n",

@@ -6,7 +6,7 @@
 
 /* Bits of KernelText.helpers. */
 enum {
-    HELP_SMALL = 12,
+    HELP_SMALL = 13,
     HELP_CONVOLVE,
     HELP_CONVOLVE_FOLDS,
     HELP_CONVOLVE_STATISTICS,

@@ -17,11 +17,14 @@ enum {
     ENOUGH_ROWS = 1056,
     FEW_ROWS = 132
 };
-/* STREAM_LANES: of a long row; also where they keep it and there are many (2026-11-30, H200: cross
- * entropy with smoothed labels of 8,192 x 32,000 takes 460 us, 630 with 1,024 threads). POINT_BLOCK:
- * threads where nothing is folded (2026-11-30, H200: ReLU of 6 GB 2,998 us, 3,004 with 256; a rotary
- * embedding 80.7, 82.7). KEPT_WORK: operations; a value of float32 may take twice the registers of
- * what it is made of. */
+/* SCAN_LANES: with vectors of 16 bytes at most (2026-11-30, H200: a masked sum of 32,768 columns takes 2,427
+ * us, with 512 threads 2,615, and with vectors of eight floats 2,781 and 2,860). */
+/* STREAM_LANES: of a long row that is read once (2026-11-30, H200: an L2 norm of 65,535 columns, which is
+ * read twice, takes 6,888 us with 1,024 threads and 7,903 with 512, since fewer rows wait in L2); also where
+ * they keep it and there are many (2026-11-30, H200: cross entropy with smoothed labels of 8,192 x 32,000
+ * takes 460 us, 630 with 1,024 threads). POINT_BLOCK: threads where nothing is folded (2026-11-30, H200:
+ * ReLU of 6 GB 2,998 us, 3,004 with 256; a rotary embedding 80.7, 82.7). KEPT_WORK: operations; a value of
+ * float32 may take twice the registers of what it is made of. */
 enum {
     KEPT_WORK = 8,
     LONG_SLICE = 1024,
@@ -31,6 +34,7 @@ enum {
     STRIP = 32,
     STRIP_LANES = 16,
     SCAN_RUN = 8,
+    SCAN_LANES = 256,
     BLOCK = 256,
     POINT_BLOCK = 128,
     LATE_LANES = 256,
@@ -169,12 +173,14 @@ static int64_t walks(const Writer *w, int axis)
     return n;
 }
 
-static int narrowest(const Writer *w)
+static int load_size(const Writer *w, int widest)
 {
-    int bytes = 8;
-    for (int i = 0; i < w->k->n; i++)
-        if (is_load(w, i) && in_columns(w, i) && (int)dtype_size(node_of(w, i)->dtype) < bytes)
-            bytes = (int)dtype_size(node_of(w, i)->dtype);
+    int bytes = widest ? 1 : 8;
+    for (int i = 0; i < w->k->n; i++) {
+        const int size = (int)dtype_size(node_of(w, i)->dtype);
+        if (is_load(w, i) && in_columns(w, i) && (widest ? size > bytes : size < bytes))
+            bytes = size;
+    }
     return bytes;
 }
 
@@ -280,7 +286,7 @@ static void choose_run(Writer *w)
 
 static void choose_vector(Writer *w)
 {
-    int most = 16 / narrowest(w);
+    int most = 16 / load_size(w, 0);
     w->vec = 1;
     if (w->k->scan >= 0 && w->strip >= 0) {
         choose_run(w);
@@ -297,7 +303,9 @@ static void choose_vector(Writer *w)
     for (int i = 0; i < w->k->n; i++) any |= writer_is_vector(w, i);
     for (int i = 0; i < w->k->n_roots; i++) any |= writer_root_is_vector(w, i);
     if (!any) w->vec = 1;
-    if (w->vec > 1) w->vec = writer_choose(w, GENE_VEC, w->vec, 1, w->vec);
+    const int full = 16 / load_size(w, 1),
+              by_default = w->k->scan >= 0 && full < w->vec ? full : w->vec;
+    if (w->vec > 1) w->vec = writer_choose(w, GENE_VEC, by_default, 1, w->vec);
 }
 
 /* 1: whether a step's elements are there differs from column to column. */
@@ -512,7 +520,7 @@ static void choose_scan(Writer *w)
 {
     int64_t columns = timed_columns(w), rows = writer_product(w, w->k->rows).at[0];
     int near = 0, lanes = 1;
-    const int most = w->strip >= 0 ? STRIP_LANES : STREAM_LANES;
+    const int most = w->strip >= 0 ? STRIP_LANES : SCAN_LANES;
     for (int i = 0; i < w->k->n_roots; i++) near |= size_is(w->k->root[i].at.by[w->k->scan], 1);
     while (lanes < most && (int64_t)lanes * 2 * w->vec < columns &&
            (near || rows * lanes < FULL_GPU / 4))
@@ -551,8 +559,7 @@ static void choose_lanes(Writer *w)
         while (lanes < MOST_LANES && lanes * each < columns) lanes *= 2;
     }
     w->lanes = w->alone ? 1 : lanes;
-    if (w->strip < 0 && lanes > STREAM_LANES && rows > FEW_ROWS &&
-        (!reads_again(w) || a_thread(w) > most_kept(w)))
+    if (w->strip < 0 && lanes > STREAM_LANES && rows > FEW_ROWS && !reads_again(w))
         w->lanes = STREAM_LANES;
     if (w->strip < 0 && w->lanes > STREAM_LANES && rows >= ENOUGH_ROWS) {
         w->lanes = STREAM_LANES;
@@ -569,30 +576,53 @@ static void choose_lanes(Writer *w)
     choose_kept(w);
 }
 
-/* Bytes that a thread loads before it uses any. Where nothing is folded, blocks are many, and it loads
- * one vector; two where threads compute, or where they compute places; up to four in a piece of a row,
- * where place and channel are the same for all of them (2026-11-30, H200, microseconds with one vector
- * a thread, two and four: an embedding of 32 bytes a vector 31.7, 29.3, 30.1; BatchNorm, residual and
- * ReLU 77.6, 78.8, 74.0; but a rotary embedding of 64 bytes a vector 80.7, 91.5, 130.8). */
-static int bytes_in_flight(const Writer *w, int calls)
+/* 1: functions of the row's elements take so long that a thread does better with two vectors (2026-11-30,
+ * H200, microseconds of 13 GB with one and with two: SELU 3,083 and 3,017, softplus 3,182 and 3,018, GELU
+ * 3,048 and 3,016, ELU 3,060 and 3,030; but tanh 2,987 and 3,017, sigmoid 2,985 and 3,020). */
+static int takes_long(const Writer *w)
 {
-    if (w->k->has_folds) return FLIGHT;
+    static const char *const functions[] = {"erf(", "expm1(", "log", "pow("};
+    for (int i = 0; i < w->k->n; i++)
+        for (size_t f = 0; f < sizeof functions / sizeof *functions && writer_calls(w, i); f++)
+            if (in_columns(w, i) && strstr(node_of(w, i)->text, functions[f])) return 1;
+    return 0;
+}
+
+/* Bytes that a thread loads before it uses any. Where nothing is folded, blocks are many, and it loads
+ * one vector; two where threads compute, where they compute places, or in a piece of a row, where place and
+ * channel are the same for both (2026-11-30, H200, microseconds with one vector a thread, two and four: an
+ * embedding of 32 bytes a vector 31.7, 29.3, 30.1; BatchNorm 2,037, 2,019, 2,026; scaled rows 34.3, 33.2,
+ * 34.5; but a rotary embedding of 64 bytes a vector 80.7, 91.5, 130.8). */
+static int bytes_in_flight(const Writer *w)
+{
     if (w->slices) return 2 * FLIGHT;
-    if (w->columns & (w->columns - 1)) return FLIGHT;
-    return calls ? FLIGHT / 2 : 0;
+    if (w->k->has_folds || w->columns & (w->columns - 1)) return FLIGHT;
+    return takes_long(w) ? FLIGHT / 2 : 0;
+}
+
+/* Loads of a thread at most. Of rows whose elements lie apart, with little to do for each (2026-11-30, H200:
+ * sums of 8 GB over 4,096 rows take 2,028 us with four, 2,416 with eight; the place of the largest takes
+ * 2,491 and 2,294). */
+static int most_items(const Writer *w)
+{
+    enum { MOST_ITEMS = 8 };
+    int narrow = w->strip >= 0;
+    for (int i = 0; i < w->k->n; i++) narrow &= !is_fold(w, i) || value_size(w, i) == 4;
+    return narrow ? MOST_ITEMS / 2 : MOST_ITEMS;
 }
 
 static void choose_items(Writer *w)
 {
-    int bytes = pack_bytes(w), items = 1, calls = 0;
+    enum { ELEMENTS = 8 };
+    int bytes = pack_bytes(w), items = 1;
     const Size all = writer_product(w, w->columns | (w->slices ? w->k->rows : 0));
-    for (int i = 0; i < w->k->n; i++) calls |= in_columns(w, i) && writer_calls(w, i);
-    const int flight = bytes_in_flight(w, calls), elements = w->slices && !calls ? 16 : 8;
+    const int flight = bytes_in_flight(w);
     int64_t most = w->k->has_folds ? a_thread(w) : all.at[0] / (FULL_GPU * w->vec);
-    if (!w->k->has_folds && most > elements / w->vec) most = elements / w->vec;
+    if (!w->k->has_folds && most > ELEMENTS / w->vec) most = ELEMENTS / w->vec;
     if (w->slices && most > timed_columns(w) / (w->vec * POINT_BLOCK))
         most = timed_columns(w) / (w->vec * POINT_BLOCK);
-    while (bytes && items < 8 && 2 * items * bytes <= flight && 2 * items <= most) items *= 2;
+    if (most > most_items(w)) most = most_items(w);
+    while (bytes && 2 * items * bytes <= flight && 2 * items <= most) items *= 2;
     w->items = w->keep || w->alone || (w->k->scan >= 0 && w->strip >= 0)
                    ? 1
                    : writer_choose(w, GENE_ITEMS, items, 1, 8);

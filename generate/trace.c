@@ -8,9 +8,17 @@
 
 /* A row of more columns is cut in parts where there are fewer rows than keep a GPU busy (2026-11-29: 132
  * multiprocessors, a block of 1,024 threads with 16 elements each; where a row's elements lie apart, 32 rows
- * a block). A part has PART_COLUMNS at least. */
-enum { LONG_ROW = 16384, FEW_ROWS = 132, SPLIT_BLOCKS = 528, MOST_PARTS = 512 };
-enum { LONG_STRIP = 1024, FEW_STRIPS = 132, STRIP_ROWS = 32, PART_COLUMNS = 128 };
+ * a block). A part has PART_COLUMNS at least. SPLIT_BLOCKS: three to a multiprocessor, all at once
+ * (2026-11-30, H200: a loss of 4 GB takes 967 us, with 512 parts, of which 116 come behind the others, 1,135
+ * us). */
+enum { LONG_ROW = 16384, FEW_ROWS = 132, SPLIT_BLOCKS = 396, MOST_PARTS = 512 };
+enum {
+    LONG_STRIP = 1024,
+    FEW_STRIPS = 132,
+    STRIP_ROWS = 32,
+    PART_COLUMNS = 128,
+    SPLIT_STRIPS = 528
+};
 
 /* A kernel of so many steps computes no padded tensor in a padded one. */
 enum { NESTED_STEPS = 24 };
@@ -381,7 +389,8 @@ static int choose_parts(Nodes *n, int node, Size rows, Size columns)
     if (apart) units = (units + STRIP_ROWS - 1) / STRIP_ROWS;
     if (most > MOST_PARTS) most = MOST_PARTS;
     if (n->plain) return 1;
-    if (is_long(rows, columns, apart)) parts = SPLIT_BLOCKS / (units ? units : 1);
+    if (is_long(rows, columns, apart))
+        parts = (apart ? SPLIT_STRIPS : SPLIT_BLOCKS) / (units ? units : 1);
     if (parts < 2 && is_long(rows, columns, apart)) parts = 2;
     if (f->parts || n->node[f->arg[0]].parts || most < 2) return 1;
     node_key(n, node, key);

@@ -261,8 +261,8 @@ static void add_waits(Waits *w, const BufferTraffic *b, double touched, double d
     w->near += b->waits * (1 - far) * (1 - 1 / on_sm);
 }
 
-/* kept: of what a block reads again. The blocks of the first wave, a share `cold` of all, start together: each
- * waits for what one of them loads. */
+/* kept: of what a block reads again. The blocks of the first wave, a share `cold` of all, start together:
+ * each waits for what one of them loads. */
 static void settle_waits(const Waits *w, double cold, double kept, SimCounts *c)
 {
     const double first = (double)c->leader_dram_waits,

@@ -142,8 +142,12 @@ static void test_what_several_kernels_need_is_computed_once(void **state)
         {"k2_34_convtranspose3d_layernorm_gelu_scaling", "kernel_3<<<ceil_div(inner, 32) * (",
          "ceil_div(inner * batch * depth * height * 4, 32)"},
         /* What a thread computes of its place, and of its image's channel, several vectors share. */
-        {"k1_33_batchnorm", "<<<(channels * batch) * ceil_div(height * width, 2048), 128>>>",
+        {"k1_33_batchnorm", "<<<(channels * batch) * ceil_div(height * width, 1024), 128>>>",
          ", 256>>>"},
+        /* Its vectors are stored whole. */
+        {"k1_33_batchnorm", "store_words(batch_norm + ", "*(Pack<float, V> *)(batch_norm"},
+        /* Three blocks of parts a multiprocessor, all at once. */
+        {"k1_100_hingeloss", "<<<396, 512>>>", "__launch_bounds__(512)"},
         /* The mean and the spread lie in memory before they are split. */
         {"k2_79_conv3d_multiply_instancenorm_clamp_multiply_max", "conv3d_last, ", "stay as they"}};
     (void)state;
@@ -283,6 +287,32 @@ static void test_own_sizes_choose_the_schedule(void **state)
         free(g.source);
     }
     free(own);
+}
+
+/* The schedules that were the fastest ones on a GPU at the modules' own sizes. */
+static void test_measured_schedules_are_the_default(void **state)
+{
+    static const char *const schedule[][2] = {
+        {"k1_21_sigmoid", " items=1 "},
+        {"k1_27_selu", " items=2 "},
+        {"k1_12_matmul_with_diagonal_matrices", " items=2 "},
+        {"k1_47_sum_reduction_over_a_dimension", " lanes=16 items=4"},
+        {"k1_51_argmax_over_a_dimension", " lanes=16 items=8"},
+        {"k1_39_l2norm", " lanes=1024 keep=none"},
+        {"k1_93_masked_cumsum", " vec=4 lanes=256 "}};
+    (void)state;
+    for (size_t i = 0; i < sizeof schedule / sizeof *schedule; i++) {
+        const Task *t = task_named(schedule[i][0]);
+        Task *own = size_own(t);
+        Genes genes = {0};
+        Generated g;
+        Error err;
+        if (generate_first(own ? own : t, &genes, NULL, &g, &err)) fail_msg("%s", err.text);
+        if (!strstr(g.source, schedule[i][1])) fail_msg("%s: %s", t->name, g.source);
+        genes_free(&genes);
+        free(g.source);
+        free(own);
+    }
 }
 
 /* The timed sizes of the task have three channels, and three features of a group. */
@@ -708,6 +738,7 @@ int main(void)
         cmocka_unit_test(test_axes_that_are_tied_are_no_numbers),
         cmocka_unit_test(test_the_last_row_has_an_expression),
         cmocka_unit_test(test_own_sizes_choose_the_schedule),
+        cmocka_unit_test(test_measured_schedules_are_the_default),
         cmocka_unit_test(test_a_product_of_one_term_is_pointwise),
         cmocka_unit_test(test_classes_may_have_places),
         cmocka_unit_test(test_neighbours_lie_two_apart),
