@@ -41,7 +41,8 @@ typedef struct {
     const char *device_class, *key;
     const void *body;
     size_t len;
-    int urgent; /* taken before all other jobs of its class */
+    int urgent;      /* taken before all other jobs of its class */
+    const char *kin; /* jobs of one kin are best taken by one worker; NULL: none */
 } QueueNew;
 
 /* Enqueue n jobs, in pipelines. states[n] become QUEUED, DUPLICATE when the job is queued already,
@@ -87,6 +88,7 @@ typedef struct {
     /* Make the result of a job that was delivered too often. -1 on failure. */
     int (*dead_result)(void *ctx, const QueueJob *job, Buffer *result);
     void *ctx;
+    const char *kin; /* not NULL: a new job is taken only if the next one is of this kin */
 } QueueConsumer;
 
 /* Take the next job of the consumer's classes. Waits at most timeout_s (<= 2). Returns 1 with a job,

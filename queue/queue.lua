@@ -6,8 +6,8 @@
 -- Programs of different versions can share a server, and none runs another's code. The first argument of
 -- every function, q, is the beginning of all keys, "{NAME.VERSION}:". The keys:
 --   s:CLASS, u:CLASS  streams of waiting and leased jobs (u: urgent); fields key, body
---   j:KEY             hash of a job: st queued|done|dead, id, s (its stream), res; body and cl (its class)
---                     when dead
+--   j:KEY             hash of a job: st queued|done|dead, id, s (its stream), kin, res; body and cl (its
+--                     class) when dead
 --   out               stream of finished keys, trimmed: it only wakes submitters
 --   dead, classes     sets
 --   stat              hash of counters
@@ -49,10 +49,10 @@ local function drop(stream, id)
     call('XDEL', stream, id)
 end
 
-local function add(q, stream, key, body)
+local function add(q, stream, key, body, kin)
     ensure(stream)
     local id = call('XADD', stream, '*', 'key', key, 'body', body)
-    call('HSET', q .. 'j:' .. key, 'st', 'queued', 'id', id, 's', stream)
+    call('HSET', q .. 'j:' .. key, 'st', 'queued', 'id', id, 's', stream, 'kin', kin)
 end
 
 local function holds(stream, id, who, delivery)
@@ -74,13 +74,13 @@ end
 
 -- Returns queued, dup, done, dead or full. A job in state queued whose entry is gone (its stream was deleted
 -- by hand) is put back.
-local function enqueue(q, kind, class, key, body, limit)
+local function enqueue(q, kind, class, key, body, limit, kin)
     local stream = q .. kind .. ':' .. class
     local h = call('HMGET', q .. 'j:' .. key, 'st', 'id', 's')
     if h[1] == 'done' or h[1] == 'dead' then return h[1] end
     if h[1] == 'queued' and #call('XRANGE', h[3], h[2], h[2]) == 1 then return 'dup' end
     if call('XLEN', stream) >= tonumber(limit) then return 'full' end
-    add(q, stream, key, body)
+    add(q, stream, key, body, kin)
     call('SADD', q .. 'classes', class)
     return 'queued'
 end
@@ -149,9 +149,23 @@ local function reap(stream)
     end
 end
 
+-- Whether the next new entry of the stream is of that kin; nil: there is none.
+local function next_is(q, stream, kin)
+    for _, flat in ipairs(call('XINFO', 'GROUPS', stream)) do
+        local group = {}
+        for i = 1, #flat, 2 do group[flat[i]] = flat[i + 1] end
+        if group['name'] == GROUP then
+            local e = call('XRANGE', stream, '(' .. group['last-delivered-id'], '+', 'COUNT', 1)
+            if #e == 0 then return nil end
+            return call('HGET', q .. 'j:' .. tostring(e[1][2][2]), 'kin') == kin
+        end
+    end
+end
+
 -- Returns {number of the stream, id, key, body, delivery}, 'paused' or nil. Earlier streams have strict
--- priority. scan: look for expired leases; fresh: the first call on this connection.
-local function take(q, who, lease_ms, scan, fresh, ...)
+-- priority. scan: look for expired leases; fresh: the first call on this connection; kin: where it is not
+-- empty, a new entry is taken only when it is of that kin.
+local function take(q, who, lease_ms, scan, fresh, kin, ...)
     local streams = {...}
     if exists(q .. 'pause') then return 'paused' end
     for _, s in ipairs(streams) do ensure(s) end
@@ -165,6 +179,7 @@ local function take(q, who, lease_ms, scan, fresh, ...)
         if j then return j end
     end
     for i, s in ipairs(streams) do
+        if kin ~= '' and next_is(q, s, kin) == false then return false end
         local r = call('XREADGROUP', 'GROUP', GROUP, who, 'COUNT', 1, 'STREAMS', s, '>')
         if r then return job(i - 1, r[1][2][1], 1) end
     end
@@ -324,10 +339,10 @@ local function retry(q, limit)
     local n = 0
     for _, key in ipairs(call('SPOP', q .. 'dead', limit)) do
         local job = q .. 'j:' .. key
-        local h = call('HMGET', job, 'st', 'body', 'cl')
+        local h = call('HMGET', job, 'st', 'body', 'cl', 'kin')
         if h[1] == 'dead' then
             call('HDEL', job, 'res', 'body', 'cl')
-            add(q, q .. 's:' .. h[3], key, h[2])
+            add(q, q .. 's:' .. h[3], key, h[2], h[4] or '')
             count(q, 'dead', h[3], -1)
             n = n + 1
         end

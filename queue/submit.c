@@ -42,6 +42,8 @@ static long enqueue_batch(Queue *q, const QueueNew *jobs, size_t n, QueueState *
                       NULL);
         command_bytes(&commands[i], jobs[i].body, jobs[i].len);
         command_int(&commands[i], q->limit);
+        const char *kin = jobs[i].kin;
+        command_text(&commands[i], kin && queue_text_ok(kin, QUEUE_MAX_KEY) ? kin : "");
     }
     int failed = queue_exchange(q, &(Exchange){commands, replies, (int)n}, err);
     free(commands);

@@ -192,7 +192,8 @@ static TakeResult take_now(Taker *t, QueueJob *job, Error *err)
     queue_function(q, &c, "take");
     command_text(&c, t->consumer->name);
     command_int(&c, queue_lease_ms(q));
-    command_texts(&c, scan || fresh ? "1" : "0", fresh ? "1" : "0", NULL);
+    command_texts(&c, scan || fresh ? "1" : "0", fresh ? "1" : "0",
+                  t->consumer->kin ? t->consumer->kin : "", NULL);
     for (int i = 0; i < s->n; i++) command_text(&c, s->names[i]);
     redisReply *r = NULL;
     int rc = queue_exchange(q, &(Exchange){&c, &r, 1, EXCHANGE_ONCE}, err);

@@ -69,7 +69,7 @@ static void set_consumer(Worker *w)
 {
     unsigned nonce = 0;
     char host[64] = "";
-    w->consumer = (QueueConsumer){w->name, w->classes, 0, dead_result, NULL};
+    w->consumer = (QueueConsumer){w->name, w->classes, 0, dead_result, NULL, NULL};
     if (w->opt->consumer) {
         snprintf(w->name, sizeof w->name, "%s", w->opt->consumer);
         return;

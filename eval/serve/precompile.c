@@ -62,6 +62,7 @@ struct Precompile {
     int n_slots, restarts;
     unsigned long taken;
     double next_take;
+    char kin[QUEUE_MAX_KEY + 1]; /* the task of the job that was taken last */
     Slot slots[MORE * (PRECOMPILE_MAX_COMPILERS + SPARE_JOBS)];
     Helper helpers[PRECOMPILE_MAX_COMPILERS];
 };
@@ -219,15 +220,25 @@ static int renew_all(Precompile *p, Error *err)
     return 0;
 }
 
-/* Take a job into a free slot. Returns 1 with a job, 0 without, -1 on an error. */
-static int take_into(Precompile *p, Slot *s, double timeout_s, Error *err)
+static void note_kin(Precompile *p, const Buffer *body)
+{
+    Job job;
+    int known = !job_decode(body->data, body->len, &job, NULL);
+    snprintf(p->kin, sizeof p->kin, "%s", known ? job.task : "");
+}
+
+/* Take a job into a free slot, with `kin` one of the last one's task. Returns 1 with a job, 0 without, -1 on
+ * an error. */
+static int take_into(Precompile *p, Slot *s, double timeout_s, int kin, Error *err)
 {
     const PrecompileOptions *o = &p->opt;
     QueueConsumer waiting = *o->consumer;
     waiting.name = s->consumer;
+    if (kin) waiting.kin = p->kin;
     s->made = (PrecompiledJob){.key = ""};
     int rc = job_take(o->queue, &waiting, o->uuid, timeout_s, &s->made.job, err);
     if (rc <= 0) return rc;
+    note_kin(p, &s->made.job.body);
     buffer_init(&s->made.compiled, RUNNER_MAX_COMPILED);
     s->state = TAKEN;
     s->order = p->taken++;
@@ -256,25 +267,31 @@ static int wants_jobs(const Precompile *p)
     return 2 * count_held(p) <= usual(p) && !stop_requested();
 }
 
-/* Others that want jobs find enough of them. */
-static int is_deep(const Precompile *p)
+/* How many jobs may be held (*most), and until the last one's task ends (*whole): others that want jobs find
+ * enough of them. */
+static void find_limits(const Precompile *p, int *most, int *whole)
 {
     QueueStatus list[MOST_CLASSES];
     int n = queue_status(p->opt.queue, list, MOST_CLASSES, NULL);
-    for (int i = 0; i < n; i++)
-        if (!strcmp(list[i].device_class, p->opt.consumer->classes[0]))
-            return list[i].waiting > 2 * list[i].leased + DEEP;
-    return 0;
+    *most = *whole = usual(p);
+    for (int i = 0; i < n; i++) {
+        if (strcmp(list[i].device_class, p->opt.consumer->classes[0])) continue;
+        if (list[i].waiting > list[i].leased) *whole = p->n_slots;
+        if (list[i].waiting > 2 * list[i].leased + DEEP) *most = p->n_slots;
+    }
 }
 
 static int take_all(Precompile *p, Error *err)
 {
     if (!wants_jobs(p) || clock_seconds() < p->next_take) return 0;
-    int most = is_deep(p) ? p->n_slots : usual(p), held = count_held(p);
-    for (int i = 0; i < p->n_slots && held < most; i++) {
+    int most, whole, held = count_held(p);
+    find_limits(p, &most, &whole);
+    for (int i = 0; i < p->n_slots && held < whole; i++) {
+        const int kin = held >= most;
         if (p->slots[i].state != FREE) continue;
-        int rc = take_into(p, &p->slots[i], 0, err);
+        int rc = take_into(p, &p->slots[i], 0, kin, err);
         if (rc < 0) return -1;
+        if (rc == 0 && kin) return 0;
         if (rc == 0) {
             p->next_take = clock_seconds() + take_interval_s;
             return 0;
@@ -430,7 +447,7 @@ int precompile_next(Precompile *p, double timeout_s, PrecompiledJob *out, Error 
         if (oldest(p, TAKEN) || oldest(p, COMPILING)) {
             poll_until(p, end);
         } else { /* every slot is free: wait for a new job */
-            if (take_into(p, &p->slots[0], left, err) < 0) return -1;
+            if (take_into(p, &p->slots[0], left, 0, err) < 0) return -1;
         }
     }
 }

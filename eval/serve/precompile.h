@@ -25,7 +25,8 @@ typedef struct {
     const char *arch;
     const char *uuid; /* of the device: see job_take */
     int measures; /* the device has a clock: what a task's first verdict needs is compiled, too */
-    int compilers; /* processes, at least 1; two more jobs are held, or three times as many of a deep queue */
+    int compilers; /* processes, at least 1; two more jobs are held, or three times as many of a deep queue
+                      or where a task ends later */
 } PrecompileOptions;
 
 int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err);

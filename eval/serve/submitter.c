@@ -159,7 +159,7 @@ static int bury(Submitter *s, Submission *one, const Error *why, Error *err)
     int rc = -1;
     if (!fail(s, one, text, &verdict, err) && !seal_add(SEAL_VERDICT, &verdict, err) &&
         !job_encode(&one->job, &body, err)) {
-        QueueNew job = {one->job.device, one->key, body.data, body.len, 0};
+        QueueNew job = {one->job.device, one->key, body.data, body.len, 0, NULL};
         rc = queue_refuse(s->opt.queue, &job, verdict.data, verdict.len, err);
     }
     buffer_release(&body);
@@ -190,8 +190,8 @@ static int enqueue(Submitter *s, const long *indices, size_t n, Error *err)
         const Submission *one = &s->jobs[indices[i]];
         buffer_init(&bodies[i], QUEUE_MAX_BODY);
         failed |= job_encode(&one->job, &bodies[i], err);
-        jobs[i] =
-            (QueueNew){one->job.device, one->key, bodies[i].data, bodies[i].len, s->opt.urgent};
+        jobs[i] = (QueueNew){one->job.device, one->key,      bodies[i].data,
+                             bodies[i].len,   s->opt.urgent, one->job.task};
     }
     failed = failed || queue_enqueue(s->opt.queue, jobs, n, states, err);
     for (size_t i = 0; i < n; i++) buffer_release(&bodies[i]);

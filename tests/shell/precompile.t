@@ -80,6 +80,14 @@ mv s.qa few.qa; mv many.qa s.qa
 fleet deep 2
 wait_for '[ "$(leased deep)" -ge 9 ] 2>/dev/null'; ok $? 'nine of 120 waiting jobs are taken at once'
 kill -TERM $fleet; wait $fleet
+# Of one that is not so deep it takes all jobs of a task, so that no other evaluator draws its contents, too.
+for i in $(seq 60); do
+    task=relu; [ $i -le 9 ] || task=softmax
+    printf '%s\t%s// candidate %d\\n\n' $task "$(one_line "$root/tests/fixtures/kernels/plan_count.cu")" $i
+done | "$here/make_samples.pl" >s.qa
+fleet whole 2
+wait_for '[ "$(leased whole)" -ge 8 ] 2>/dev/null'; ok $? 'the nine of a task are taken at once'
+kill -TERM $fleet; wait $fleet
 mv few.qa s.qa
 # SIGTERM: waiting jobs are handed back, and the next evaluator takes them at once.
 fleet polite 2

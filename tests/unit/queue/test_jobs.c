@@ -305,6 +305,46 @@ static void test_order_and_pause(void **state)
     queue_close(q);
 }
 
+static int take_kin(Queue *q, const char *kin, char key[8])
+{
+    Error err = {0};
+    QueueJob job;
+    const QueueConsumer consumer = {"w", one_class, 1, dead_text, NULL, kin};
+    int rc = queue_take(q, &consumer, 0, &job, &err);
+    if (rc < 0) fail_msg("%s", err.text);
+    snprintf(key, 8, "%s", rc ? job.key : "");
+    if (rc) assert_int_equal(queue_complete(q, &job, "r", 1, &err), 1);
+    if (rc) queue_job_release(&job);
+    return rc;
+}
+
+/* A worker may take jobs until those of one kin end, and leaves the next one where it is. */
+static void test_kin(void **state)
+{
+    (void)state;
+    Queue *q = open_queue("kin");
+    Error err = {0};
+    char key[8];
+    QueueState states[4];
+    const QueueNew jobs[] = {{"sim:a", "k1", "b", 1, 0, "x"},
+                             {"sim:a", "k2", "b", 1, 0, "x"},
+                             {"sim:a", "k3", "b", 1, 0, "y"},
+                             {"sim:a", "k4", "b", 1, 0, NULL}};
+    assert_int_equal(take_kin(q, "x", key), 0);
+    assert_int_equal(queue_enqueue(q, jobs, 4, states, &err), 0);
+    assert_int_equal(take_kin(q, "y", key), 0);
+    assert_int_equal(take_kin(q, "x", key), 1);
+    assert_int_equal(take_kin(q, "x", key), 1);
+    assert_string_equal(key, "k2");
+    assert_int_equal(take_kin(q, "x", key), 0);
+    assert_int_equal(take_kin(q, NULL, key), 1);
+    assert_string_equal(key, "k3");
+    assert_int_equal(take_kin(q, "y", key), 0); /* it has no kin */
+    assert_int_equal(take_kin(q, NULL, key), 1);
+    assert_string_equal(key, "k4");
+    queue_close(q);
+}
+
 /* A job whose delivery was lost with the connection is found again. */
 static void test_lost_reply(void **state)
 {
@@ -536,6 +576,7 @@ int main(void)
         cmocka_unit_test(test_three_deliveries),
         cmocka_unit_test(test_begun_jobs),
         cmocka_unit_test(test_order_and_pause),
+        cmocka_unit_test(test_kin),
         cmocka_unit_test(test_lost_reply),
         cmocka_unit_test(test_flushall),
         cmocka_unit_test(test_server_killed),
