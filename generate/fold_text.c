@@ -197,6 +197,11 @@ static void put_vector_terms(Writer *w, int step, const char *to, const char *in
             writer_step(w, i, indent);
     for (int i = 0; i < w->k->n; i++) {
         if (!set[i] || !writer_is_packed(w, i)) continue;
+        if (writer_is_value(w, i)) { /* it is kept */
+            buffer_printf(&w->body, "%sconst Pack<%s, V> p%d = keep%d[k];\n", indent,
+                          writer_type(w, i), i, i);
+            continue;
+        }
         snprintf(name, sizeof name, "p%d", i);
         buffer_printf(&w->body, "%sPack<%s, V> p%d;\n", indent, writer_ctype(w, i), i);
         writer_fetch(w, i, name, indent);
@@ -227,6 +232,7 @@ void fold_put_loop(Writer *w, int step, const char *to, const char *indent)
     else
         buffer_printf(&w->body, "%s%s %s = %s;\n", indent, writer_type(w, step),
                       writer_name(w, step, name), start_text(w, step));
+    buffer_printf(&w->body, "%s{\n", indent); /* also where all its axes have one element */
     put_terms_head(w, s->over, indent);
     w->open |= s->over;
     snprintf(deeper, sizeof deeper, "%s    ", indent);
@@ -239,6 +245,7 @@ void fold_put_loop(Writer *w, int step, const char *to, const char *indent)
         put_combined(w, step, writer_name(w, step, name), deeper);
     w->open = outer;
     put_terms_end(w, s->over, indent);
+    buffer_printf(&w->body, "%s}\n", indent);
 }
 
 /* ---- scans ---- */

@@ -278,8 +278,11 @@ static int stores_columns(const Writer *w)
  * follow one another. */
 static void choose_run(Writer *w)
 {
-    int loads = 1, most = SCAN_RUN;
-    for (int i = 0; i < w->k->n; i++) loads += is_load(w, i) && in_columns(w, i);
+    int loads = 1, most = w->k->looped ? 1 : SCAN_RUN;
+    for (int i = 0; i < w->k->n; i++) {
+        loads += is_load(w, i) && in_columns(w, i);
+        if (is_fold(w, i)) most = 1; /* its pass takes one element at a time */
+    }
     while (most > 1 && (most * loads > KEEP || w->k->axes.size[w->last].at[0] % most)) most /= 2;
     w->vec = writer_choose(w, GENE_VEC, most, 1, most);
 }

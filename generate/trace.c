@@ -605,6 +605,12 @@ static int is_looped(const Kernel *k, int node)
     return 0;
 }
 
+static int without_views(const Nodes *n, int node)
+{
+    while (n->node[node].kind == NODE_VIEW && !n->node[node].stored) node = n->node[node].arg[0];
+    return node;
+}
+
 static int trace_looped(Kernel *k, int node, const Index *at, Error *err)
 {
     const Node f = k->nodes->node[node];
@@ -621,6 +627,7 @@ static int trace_looped(Kernel *k, int node, const Index *at, Error *err)
     k->looped |= over;
     const int body = trace(k, f.arg[0], &to, err);
     if (body < 0) return -1;
+    if (k->step[body].scanned) return want(k, without_views(k->nodes, f.arg[0]));
     Step s = step_of(k, node, at);
     s.arg[0] = body, s.over = over, s.looped = 1;
     s.axes |= k->step[body].axes & ~over;
@@ -670,12 +677,6 @@ static int64_t other_rows(const Nodes *n, int node, Size n_rows, int depth)
     for (int i = 0; i < 3 && !found; i++)
         if (x->arg[i] >= 0) found = other_rows(n, x->arg[i], n_rows, depth + 1);
     return found;
-}
-
-static int without_views(const Nodes *n, int node)
-{
-    while (n->node[node].kind == NODE_VIEW && !n->node[node].stored) node = n->node[node].arg[0];
-    return node;
 }
 
 /* What alone a node is computed from, if that is no larger and has as many elements: others may need it,
@@ -905,9 +906,11 @@ static int trace_gather(Kernel *k, int node, const Index *at, Error *err)
 }
 
 /* The place of an element by loops alone, where it lies in the tensor wherever they are, also outside of the
- * part that a condition is about: parts of one tensor that are joined again read the same elements then. */
+ * part that a condition is about: parts of one tensor that are joined again read the same elements then. Each
+ * coordinate is looked at: a row beyond the last one is in the tensor only where there is one more image. */
 static int by_loops_alone(Kernel *k, int node, const Index *at, Index *out, Error *err)
 {
+    Index c[OP_MAX_RANK];
     Size least, most;
     *out = *at;
     if (!k->inside || *at->text || k->nodes->plain) return 0;
@@ -918,8 +921,13 @@ static int by_loops_alone(Kernel *k, int node, const Index *at, Index *out, Erro
         out->by[i] = size_number(0);
         if (add_scaled(k, out, &s->at, at->by[i], err)) return 0;
     }
-    return place_range(k, out, &least, &most) && size_less(size_number(-1), least) &&
-           size_less(most, node_count(&k->nodes->node[node]));
+    const Node x = k->nodes->node[node];
+    if (coordinates(k, &x, out, c, err)) return 0;
+    for (int d = 0; d < x.rank; d++)
+        if (!place_range(k, &c[d], &least, &most) || !size_less(size_number(-1), least) ||
+            !size_less(most, x.size[d]))
+            return 0;
+    return 1;
 }
 
 static int trace_stored(Kernel *k, int node, const Index *at, Error *err)
