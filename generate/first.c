@@ -38,6 +38,7 @@ typedef struct {
     unsigned char *shared;      /* by such a node: it lies in memory, as the counting plan says */
     int n_shared;
     Plain *plain; /* kernels are plain ones; NULL: they are not */
+    int given;    /* convolutions keep the order of elements that they were given */
     Error *err;
 } Plan;
 
@@ -814,7 +815,8 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
     p->nodes.genes = genes;
     p->nodes.plain = p->plain;
     if (nodes_read(&p->nodes, sizes, p->err)) return -1;
-    if (!p->plain) layout_nodes(&p->nodes), convolve_statistics(&p->nodes);
+    if (!p->plain && !p->given) layout_nodes(&p->nodes);
+    if (!p->plain) convolve_statistics(&p->nodes);
     p->nodes.plain_names = g->n_nodes > MANY_NODES;
     buffer_init(&p->plan, SOURCE_MAX);
     buffer_init(&p->source, SOURCE_MAX);
@@ -940,7 +942,15 @@ int generate_first(const Task *task, Genes *genes, Estimate *estimate, Generated
 {
     Plan p = {.estimate = estimate, .err = err};
     if (!task->graph) return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
+    const int points = genes ? genes->n : 0;
     int rc = generate(task, &p, genes, out);
+    if (rc &&
+        err->code == ERROR_UNSUPPORTED) { /* such as too many buffers, of which layouts need more */
+        Plan given = {.estimate = estimate, .given = 1, .err = err};
+        if (estimate) estimate_clear(estimate);
+        if (genes) genes->n = points;
+        rc = generate(task, &given, genes, out);
+    }
     if (rc && (err->code == ERROR_UNSUPPORTED || err->code == ERROR_INVALID) &&
         !(genes && genes->n_given)) {
         if (estimate) estimate_clear(estimate);

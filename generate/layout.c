@@ -354,7 +354,7 @@ static void rewrite(Nodes *n, int line)
 }
 
 /* A source has room for the texts of so many. */
-enum { MOST_CONVOLUTIONS = 100 };
+enum { MOST_CONVOLUTIONS = 128 };
 
 void layout_nodes(Nodes *n)
 {

@@ -548,10 +548,26 @@ static int stores_late(const Writer *w)
     return work > LATE_WORK;
 }
 
+/* The columns of the longest pass over a row. Folds over different axes are passes of their own. */
+static int64_t longest_pass(const Writer *w)
+{
+    const unsigned stored = writer_stored(w);
+    unsigned all = stored;
+    int64_t most = stored ? writer_product(w, stored).at[0] : 0;
+    for (int i = 0; i < w->k->n; i++) {
+        if (!is_fold(w, i) || w->k->step[i].looped) continue;
+        const unsigned over = w->k->step[i].over & w->columns;
+        const int64_t n = writer_product(w, over).at[0];
+        if (n > most) most = n;
+        all |= over;
+    }
+    return w->part < 0 && all == w->columns && most ? most : timed_columns(w);
+}
+
 static void choose_lanes(Writer *w)
 {
     if (reads_again(w)) choose_values(w);
-    int64_t columns = timed_columns(w), rows = writer_product(w, w->k->rows).at[0];
+    int64_t columns = longest_pass(w), rows = writer_product(w, w->k->rows).at[0];
     int lanes = 1;
     if (w->strip >= 0) {
         while (lanes < STRIP_LANES && lanes * 2 <= columns &&

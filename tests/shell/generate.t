@@ -108,4 +108,9 @@ is 'no fast gene is drawn where it is withheld' "$not_ok" ''
 [ $withheld -ge 15 ] && [ $kept -ge 30 ]; ok $? "withheld from $withheld of the tasks, not from $kept"
 "$BIN/quern-kernel" --own --task k3_5_alexnet | grep -c '__global__.* split_' >"$tmp/splits"
 [ "$(cat "$tmp/splits")" = 4 ]; ok $? "three products split equal factors by four kernels"
+"$BIN/quern-kernel" --own --task k3_16_densenet201 >"$tmp/deep"
+[ "$(grep -c 'launch pack_filters' "$tmp/deep")" -ge 1 ] && [ "$(grep -c '^//@ buffer' "$tmp/deep")" -le 256 ]
+ok $? "a network of too many buffers with channels last has kernels without"
+"$BIN/quern-kernel" --own --task k3_47_netvladnoghostclusters | grep -q '^//@ schedule part_28 lanes=64 '
+ok $? "threads of a row are chosen by its longest fold, not by all folds together"
 done_testing
