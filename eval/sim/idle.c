@@ -17,7 +17,8 @@ enum {
     EACH = 6,      /* elements of a tensor and a block */
     LEAST = 2,     /* and where that takes too long */
     VALUES = 4,
-    LONG = 1 << 30 /* thread-instructions of a block */
+    LONG = 1 << 30, /* thread-instructions of a block */
+    DOUBTS = 64
 };
 
 typedef struct {
@@ -31,6 +32,12 @@ typedef struct {
     unsigned char *before, *base; /* what `changed` holds before a run, and behind the usual one */
     uint64_t bytes;               /* of it */
     double left;                  /* thread-instructions */
+    int at_end;                   /* the block is the launch's first or last one */
+    int n_doubts;                 /* idle elements of such blocks, which others may use */
+    struct {
+        uint64_t address;
+        int tensor;
+    } doubt[DOUBTS];
 } Idle;
 
 /* ---- runs ---- */
@@ -146,6 +153,24 @@ static void look_at(Idle *x, uint64_t block, int tensor, int each)
         if (x->left <= 0) return;
         x->out->of[tensor].tried++;
         x->out->of[tensor].idle += idle;
+        if (!idle || !x->at_end || x->n_doubts == DOUBTS) continue;
+        x->doubt[x->n_doubts].address = at;
+        x->doubt[x->n_doubts++].tensor = tensor;
+    }
+}
+
+/* The blocks at a launch's ends may have no use for what others use, such as the taps of a filter that lie
+ * beyond an image's border: what a block between them uses is not idle. */
+static void look_again(Idle *x, uint64_t block, int tensor)
+{
+    const double size = 2. * (double)ranges_bytes(&x->read) / sizeof(float);
+    for (int i = 0; i < x->n_doubts && x->left > 0; i++) {
+        const uint64_t at = x->doubt[i].address;
+        if (x->doubt[i].tensor != tensor || !ranges_meet(&x->read, at, at + sizeof(float)) ||
+            is_idle(x, block, at, size))
+            continue;
+        x->out->of[tensor].idle--;
+        x->doubt[i--] = x->doubt[--x->n_doubts];
     }
 }
 
@@ -222,6 +247,7 @@ static int look_at_block(Idle *x, uint64_t block, double share)
         copy_changed(x, x->base, 0);
         for (int t = 0; t < out->n && !rc; t++) {
             find_read(x, out->of[t].p);
+            if (!x->at_end) look_again(x, block, t);
             look_at(x, block, t, each);
         }
         copy_changed(x, x->before, 1);
@@ -241,8 +267,10 @@ static void look_at_launch(Idle *x, double work, int launches)
     uint64_t units = 1;
     for (int k = 0; k < 3; k++) units *= x->l->grid[k] / (f->cluster[k] ? f->cluster[k] : 1);
     int left = units < BLOCKS ? (int)units : BLOCKS;
+    x->n_doubts = 0;
     for (int i = 0; i < ATTEMPTS && left; i++) {
         uint64_t block = !i ? units - 1 : i == 1 ? 0 : random_below(&x->r, units);
+        x->at_end = i < 2;
         left -= look_at_block(x, block, 1.0 / launches / left);
     }
 }

@@ -113,4 +113,7 @@ is 'no fast gene is drawn where it is withheld' "$not_ok" ''
 ok $? "a network of too many buffers with channels last has kernels without"
 "$BIN/quern-kernel" --own --task k3_47_netvladnoghostclusters | grep -q '^//@ schedule part_28 lanes=64 '
 ok $? "threads of a row are chosen by its longest fold, not by all folds together"
+"$BIN/quern-kernel" --task k3_17_squeezenetfiremodule >"$tmp/fire" &&
+  "$BIN/quern-eval" --task k3_17_squeezenetfiremodule --device sim:h100 --seed 2 "$tmp/fire" >"$tmp/out" 2>&1
+ok $? "taps beyond the border of an image's first and last block are no part that a sum leaves out"
 done_testing
