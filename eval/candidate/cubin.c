@@ -107,18 +107,21 @@ static int open_elf(Elf *e, const void *data, size_t len, Error *err)
 static void find_locals(const Elf *e, const Elf64_Shdr *text, CubinKernel *k)
 {
     if (!in_file(e, text->sh_offset, text->sh_size)) return;
-    for (uint32_t at = 0; at + (uint64_t)INSTRUCTION_BYTES <= text->sh_size;
-         at += INSTRUCTION_BYTES) {
-        const unsigned char *p = e->data + text->sh_offset + at;
+    const uint32_t n = (uint32_t)(text->sh_size / INSTRUCTION_BYTES);
+    for (uint32_t i = 0; i < n; i++) {
+        const unsigned char *p = e->data + text->sh_offset + (uint64_t)i * INSTRUCTION_BYTES;
         unsigned operation = (unsigned)(p[0] | p[1] << 8) & 0xfff, width = p[9] >> 1 & 7;
         if (operation != LOAD_LOCAL && operation != STORE_LOCAL) continue;
         k->locals = memory_grow(k->locals, (size_t)k->n_locals + 1, sizeof *k->locals);
-        k->locals[k->n_locals++] = (CubinLocal){.at = at,
+        k->locals[k->n_locals++] = (CubinLocal){.inst = i,
                                                 .is_store = operation == STORE_LOCAL,
                                                 .words = width < WIDE_LOCAL    ? 1
                                                          : width == WIDE_LOCAL ? 2
                                                                                : 4};
     }
+    if (!k->n_locals) return;
+    k->n_insts = n;
+    k->lines = memory_array(n, sizeof *k->lines);
 }
 
 /* Every section .text.K is a kernel or a device function. */
@@ -251,7 +254,7 @@ static int64_t take_groups(Bytes *b, int is_signed)
 typedef struct {
     uint64_t address, step, line, row; /* row: the line from the last row on */
     CubinKernel *of;                   /* NULL: none */
-    int next;                          /* of its locals */
+    uint32_t next;                     /* of its instructions */
     int least, range, first;
 } Lines;
 
@@ -259,8 +262,8 @@ enum { MOST_LINE = INT32_MAX };
 
 static void give_lines(Lines *l)
 {
-    for (; l->of && l->next < l->of->n_locals && l->of->locals[l->next].at < l->address; l->next++)
-        l->of->locals[l->next].line = l->row <= MOST_LINE ? (uint32_t)l->row : 0;
+    for (; l->of && l->next < l->of->n_insts && l->next < l->address / INSTRUCTION_BYTES; l->next++)
+        l->of->lines[l->next] = l->row <= MOST_LINE ? (uint32_t)l->row : 0;
     l->row = l->line;
 }
 
@@ -332,7 +335,7 @@ static void run_lines(const Elf *e, Cubin *out, Lines *l, Bytes b, unsigned line
     }
 }
 
-/* Gives the locals of all kernels their lines, as far as the section is valid. */
+/* Gives the instructions of kernels with locals their lines, as far as the section is valid. */
 static void read_lines(const Elf *e, Cubin *out)
 {
     for (unsigned i = 0; i < e->head.e_shnum; i++) {
@@ -389,6 +392,7 @@ void cubin_release(Cubin *c)
     for (int i = 0; i < c->n; i++) {
         free(c->kernels[i].name);
         free(c->kernels[i].locals);
+        free(c->kernels[i].lines);
     }
     free(c->kernels);
     *c = (Cubin){0};

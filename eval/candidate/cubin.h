@@ -19,8 +19,7 @@
 
 /* A load or store of local memory in machine code. */
 typedef struct {
-    uint32_t at;   /* bytes from the start of the code */
-    uint32_t line; /* of the PTX; 0: unknown */
+    uint32_t inst; /* its place in the code */
     uint8_t is_store, words;
 } CubinLocal;
 
@@ -31,6 +30,8 @@ typedef struct {
     uint32_t local_bytes;   /* of one thread's stack: arrays, spills and calls */
     int n_locals;
     CubinLocal *locals; /* in the order of the code */
+    uint32_t n_insts,
+        *lines; /* where it has locals, the line of the PTX of each instruction; 0: unknown */
 } CubinKernel;
 
 typedef struct {

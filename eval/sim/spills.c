@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/sort.h"
 #include "eval/candidate/cubin.h"
 #include "eval/sim/decode/decode.h"
 #include "eval/sim/sim_launches.h"
@@ -13,52 +14,103 @@
 
 enum { SPILLS_TOGETHER = 2 /* loads of spilled registers that wait together */ };
 
-/* How often warps of a sample ran each line of the PTX. */
+/* A line of the PTX. */
 typedef struct {
-    double *passes; /* OWN: it is an access to local memory */
-    int n;
-    double hot; /* of an instruction that is drawn from those that have run */
+    double passes; /* of warps of a sample; OWN: it is an access to local memory */
+    int block; /* 1 + the number of its block of code, over all functions; 0: nothing has that line */
+    int accesses; /* it has a load or store, which is one instruction of the machine code */
+    int copies;   /* instructions of the machine code */
+} Line;
+
+typedef struct {
+    Line *line;
+    int n, blocks;
+    double hot; /* passes of an instruction that is drawn from those that have run */
     double all; /* instructions of warps */
-} LinePasses;
+} Lines;
 
 static const double OWN = -1;
 
+static int is_local(int class)
+{
+    return class == INST_LOCAL_LOAD || class == INST_LOCAL_STORE;
+}
+
+static int is_access(int class)
+{
+    return class == INST_GLOBAL_LOAD || class == INST_GLOBAL_STORE || class == INST_SHARED_LOAD ||
+           class == INST_SHARED_STORE;
+}
+
 /* Adds an instruction of the PTX. */
-static void note_passes(LinePasses *p, const Function *f, uint32_t inst, double passes)
+static void note_passes(Lines *p, const Function *f, uint32_t inst, double passes)
 {
     const int line = f->ptx->insts[inst].ptx_line;
     while (p->n <= line) {
-        p->passes = memory_grow(p->passes, (size_t)p->n + 1, sizeof *p->passes);
-        p->passes[p->n++] = 0;
+        p->line = memory_grow(p->line, (size_t)p->n + 1, sizeof *p->line);
+        p->line[p->n++] = (Line){0};
     }
-    if (line < 0 || p->passes[line] == OWN) return;
-    p->passes[line] = fmax(p->passes[line], passes);
-    if (f->classes[inst] == INST_LOCAL_LOAD || f->classes[inst] == INST_LOCAL_STORE)
-        p->passes[line] = OWN;
+    if (line < 0) return;
+    Line *l = &p->line[line];
+    l->block = p->blocks;
+    l->accesses |= is_access(f->classes[inst]);
+    if (is_local(f->classes[inst]))
+        l->passes = OWN;
+    else if (l->passes != OWN)
+        l->passes = fmax(l->passes, passes);
 }
 
-/* The caller frees ->passes. */
-static LinePasses passes_by_line(const Code *code)
+static void note_function(Lines *p, const Function *f)
 {
-    LinePasses p = {0};
+    const CodeBlock *block = NULL;
+    for (int i = 0; i < f->n_insts; i++) {
+        const Inst *in = &f->insts[i];
+        if (in->starts_block) block = block ? block + 1 : f->blocks, p->blocks++;
+        if (block && !in->starts_block && (int)in->source < f->ptx->n_insts)
+            note_passes(p, f, in->source, (double)block->all_passes);
+    }
+}
+
+/* The caller frees ->line. */
+static Lines find_lines(const CubinKernel *k, const Code *code)
+{
+    Lines p = {0};
     double squares = 0;
-    for (int k = 0; k < code->ptx.n_functions; k++) {
-        const Function *f = &code->functions[k];
-        const CodeBlock *block = NULL;
+    for (int j = 0; j < code->ptx.n_functions; j++) {
+        const Function *f = &code->functions[j];
         for (int i = 0; i < f->n_blocks; i++) {
             double passes = (double)f->blocks[i].all_passes, insts = f->blocks[i].n_insts;
             p.all += passes * insts;
             squares += passes * passes * insts;
         }
-        for (int i = 0; i < f->n_insts; i++) {
-            const Inst *in = &f->insts[i];
-            if (in->starts_block) block = block ? block + 1 : f->blocks;
-            if (block && !in->starts_block && (int)in->source < f->ptx->n_insts)
-                note_passes(&p, f, in->source, (double)block->all_passes);
-        }
+        note_function(&p, f);
     }
     p.hot = p.all > 0 ? squares / p.all : 0;
+    for (uint32_t i = 0; i < k->n_insts; i++)
+        if (k->lines[i] < (uint32_t)p.n) p.line[k->lines[i]].copies++;
+    for (int i = 0; i < k->n_locals; i++)
+        if (k->lines[k->locals[i].inst] < (uint32_t)p.n)
+            p.line[k->lines[k->locals[i].inst]].copies--;
     return p;
+}
+
+/* How often the assembler has unrolled each block of code: its accesses have as many copies, or more where
+ * one needs several instructions, so that the lower quartile counts. The caller frees the array. */
+static double *find_copies(const Lines *p)
+{
+    double *copies = memory_array((size_t)p->blocks + 1, sizeof *copies),
+           *of = memory_array((size_t)p->n + 1, sizeof *of);
+    for (int i = 0, next; i < p->n; i = next) {
+        const int block = p->line[i].block;
+        size_t n = 0;
+        for (next = i; next < p->n && (!p->line[next].block || p->line[next].block == block);
+             next++)
+            if (p->line[next].accesses && p->line[next].copies > 0) of[n++] = p->line[next].copies;
+        sort_doubles(of, n);
+        copies[block] = n ? of[(n - 1) / 4] : 1;
+    }
+    free(of);
+    return copies;
 }
 
 /* Words of spilled registers that all warps load and store: the local memory of the machine code that the PTX
@@ -69,16 +121,18 @@ typedef struct {
 
 static Spills spills_of(const CubinKernel *k, const Code *code, const SimCounts *c)
 {
-    LinePasses p = passes_by_line(code);
-    double words[2] = {0, 0};
+    Lines p = find_lines(k, code);
+    double words[2] = {0, 0}, *copies = find_copies(&p);
     for (int i = 0; i < k->n_locals; i++) {
         const CubinLocal *at = &k->locals[i];
-        const int is_known = at->line && at->line < (uint32_t)p.n;
-        const double passes = is_known ? p.passes[at->line] : p.hot;
-        if (passes != OWN) words[at->is_store] += at->words * passes;
+        const uint32_t line = k->lines[at->inst];
+        const Line *l = line && line < (uint32_t)p.n && p.line[line].block ? &p.line[line] : NULL;
+        if (l && l->passes == OWN) continue;
+        words[at->is_store] += at->words * (l ? l->passes / copies[l->block] : p.hot);
     }
     const double scale = p.all > 0 ? (double)c->warp_insts / p.all : 0;
-    free(p.passes);
+    free(copies);
+    free(p.line);
     return (Spills){words[0] * scale, words[1] * scale};
 }
 

@@ -56,6 +56,9 @@ static void test_values(void **state)
     expect(&c, "plain", 10, 0, 0);
     expect(&c, "with_shared", 14, 1200, 0);
     expect(&c, "with_local", 31, 0, 256);
+    const CubinKernel *k = cubin_find(&c, "with_local");
+    assert_true(k->n_locals > 0 && k->locals[k->n_locals - 1].inst < k->n_insts);
+    assert_non_null(k->lines);
     expect(&c, "_Z14with_registersILi40EEvPKfPf", 56, 0, 0);
     cubin_release(&c);
     buffer_release(&b);
