@@ -3,7 +3,6 @@ PyTorch, which costs more than all the rest, and a loop over the inputs costs as
 
 import inspect
 import keyword
-import operator
 
 import torch
 
@@ -191,7 +190,6 @@ class _Signature:
         else:
             (self.by_name if p.kind is p.VAR_KEYWORD else self.positional).append(star + p.name)
 
-
     def in_place(self):
         """The parameters whose arguments a call gives, up to the last one that has tensors or is not its
         default, and the conditions of those; the others have defaults. None: the judged call is another."""
@@ -209,10 +207,9 @@ class _Signature:
 
 
 def _getter(names):
-    """A function that gives the values of these names in a dict as a tuple."""
-    if len(names) > 1:
-        return operator.itemgetter(*names)
-    return (lambda named: (named[names[0]],)) if names else lambda named: ()
+    """A function that gives the values of these names in a dict as a tuple, and that torch.compile follows."""
+    values = "".join(f"named[{n!r}], " for n in names)
+    return written("got", f"def got(named):\n    return ({values})", {})
 
 
 def _filled(parameters):
