@@ -73,6 +73,25 @@ static int is_not_negative(const ProgramInput *x)
            max > min;
 }
 
+/* An argument whose example lies within one of zero, as cosines, odds and places in an image do. */
+static int is_within_one(const ProgramInput *x)
+{
+    double min, max;
+    return x->kind == INPUT_ARGUMENT && x->dtype < DTYPES && dtype_is_float(x->dtype) &&
+           !statistic(x->notes, "min", &min) && !statistic(x->notes, "max", &max) && min >= -1 &&
+           max <= 1 && max > min;
+}
+
+/* It keeps the range of its example at every scale. */
+static void keep_range(const Program *p, const ProgramInput *x, DraftTensor *t)
+{
+    if (!p->recorded || !is_within_one(x) || statistic(x->notes, "min", &t->low) ||
+        statistic(x->notes, "max", &t->high))
+        return;
+    t->has_draw = t->fixed = 1;
+    t->draw = DRAW_UNIFORM;
+}
+
 /* Floats of which each is 0 or 1, as their mean and deviation show. */
 static int is_mask(const json_t *notes)
 {
@@ -133,6 +152,7 @@ static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInp
                         !statistic(x->notes, "min", &t->min) &&
                         !statistic(x->notes, "max", &t->max);
     if (p->spread && x->kind != INPUT_ARGUMENT) spread_weights(p, x, t);
+    keep_range(p, x, t);
     if (x->kind == INPUT_ARGUMENT && is_mask(x->notes)) {
         t->has_draw = t->fixed = 1;
         t->draw = DRAW_INTEGER, t->low = 0, t->high = 1;
@@ -415,7 +435,7 @@ static int import_try(const Archive *a, Try how, const ImportOptions *o, char **
     mark_batches(&p);
     p.spread = how.spread;
     for (int i = 0; i < p.n_inputs && how.recorded; i++)
-        p.recorded |= is_not_negative(&p.inputs[i]);
+        p.recorded |= is_not_negative(&p.inputs[i]) || is_within_one(&p.inputs[i]);
     int differs = p.recorded == how.recorded && (fix_sizes(&p, how.fixed) || how.fixed == FIX_NONE);
     rc = differs ? import_program(&p, o, text, err) : 1;
     if (!rc && strstr(*text, "\"degenerate\": \"")) rc = 1;

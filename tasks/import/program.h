@@ -28,8 +28,8 @@ typedef struct {
     json_t *root, *notes;
     const json_t *nodes, *tensors, *sizes, *numbers, *guards; /* guards: NULL, none */
     Symbols symbols;
-    int spread;   /* weights of nearly zero are as large as trained ones */
-    int recorded; /* arguments that are not negative in the example have its range */
+    int spread; /* weights of nearly zero are as large as trained ones */
+    int recorded; /* arguments that are not negative, or within one of zero, have the example's range */
     ProgramInput *inputs;
     int n_inputs;
     const char *output[GRAPH_MAX_OUTPUTS];

@@ -348,6 +348,21 @@ return x * self.mask * SCALE + i'
 export_args net/blocks/gate.py -o gate.pt2; ok $rc "a file of a package may import from the package"
 run quern-import gate.pt2 -o tasks && grep -q 'aten.arange' tasks/gate/task.json
 ok $? "what a module places on a GPU is traced where there is none"
+inputs='torch.rand(16, 8) * 0.9 + 0.05' module odds <<<'return (x / (1 - x)).log()'
+export_args odds.py -o odds.pt2
+run quern-import odds.pt2 -o tasks &&
+    grep -q '"draw": "uniform", "low": 0.0[0-9]*, "high": 0.9[0-9]*, "fixed": true' tasks/odds/task.json
+ok $? "odds are drawn within the range of their example"
+inputs='torch.randn(8, 8)' module places <<<'at = torch.linspace(7, 0, 3).long()
+w = torch.hann_window(8, device=x.device)
+i, j = torch.triu_indices(2, 2, device=x.device)
+x = x.clone()
+x[0, 0:] = x.shape[0] - 1
+return x[:, [-2]] * w[at[1]] + x[:2, :2][i, j].sum()'
+export_args places.py -o places.pt2
+run quern-import places.pt2 -o tasks && ! grep -q '"cut"' tasks/places/task.json &&
+    grep -q aten.cos tasks/places/task.json
+ok $? "windows, corners, sizes that are assigned, and places in tensors and lists are followed"
 module fixed <<<'return torch.nn.functional.dropout(x, 0.1, training=True)'
 refused fixed 'line 4 .* its mode is fixed there'
 echo 'import sys; sys.exit(5)' >leaves.py
