@@ -1,5 +1,5 @@
-"""Models, steps of diffusion, heads, losses of reinforcement learning, recommenders and scenes, whose inputs are
-in dicts, tuples and dataclasses, options by name, and None."""
+"""Models, steps of diffusion, heads, losses of reinforcement learning, recommenders and scenes, whose inputs
+are in dicts, tuples and dataclasses, options by name, and None."""
 
 import collections
 import dataclasses

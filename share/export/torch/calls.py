@@ -207,7 +207,7 @@ class _Signature:
 
 
 def _getter(names):
-    """A function that gives the values of these names in a dict as a tuple, and that torch.compile follows."""
+    """A function that gives the values of these names in a dict as a tuple: torch.compile follows it."""
     values = "".join(f"named[{n!r}], " for n in names)
     return written("got", f"def got(named):\n    return ({values})", {})
 
