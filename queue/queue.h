@@ -102,6 +102,10 @@ int queue_take(Queue *q, const QueueConsumer *c, double timeout_s, QueueJob *job
 void queue_job_release(QueueJob *job);
 const char *queue_job_class(const Queue *q, const QueueJob *job); /* the class of its stream */
 
+/* Begin, or with on 0 end, the consumer's turn to take several jobs one after the other. Returns 1 when it
+ * is its turn, 0 when it is another's, -1 on an error. A turn ends by itself after two seconds. */
+int queue_turn(Queue *q, const QueueConsumer *c, int on, Error *err);
+
 /* The functions on a leased job return 1 when done, 0 when the consumer's lease was lost (then stop
  * the work), -1 on an error. */
 

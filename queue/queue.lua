@@ -12,6 +12,7 @@
 --   dead, classes     sets
 --   stat              hash of counters
 --   pause             exists while the queue is paused
+--   turn:CLASS        the worker that takes several jobs, for two seconds at most
 --   d:CLASS           hash of the devices that serve the class: uuid to "since until", milliseconds
 --   sick              hash of the devices out of service: host and device to three lines (class, unix time,
 --                     reason)
@@ -186,6 +187,15 @@ local function take(q, who, lease_ms, scan, fresh, kin, ...)
     return false
 end
 
+-- One worker at a time takes several jobs of a class: else those of all would lie between one another's.
+-- Returns 1 when it is this one's turn. ms 0: its turn is over.
+local function turn(q, class, who, ms)
+    local key = q .. 'turn:' .. class
+    if ms ~= '0' then return call('SET', key, who, 'NX', 'PX', ms) and 1 or 0 end
+    if call('GET', key) == who then call('DEL', key) end
+    return 1
+end
+
 -- ---- workers: a leased entry (stream, id, consumer, delivery). Each returns 0 when the lease is lost. ----
 
 -- With `other`, that consumer holds the entry from now on. It holds it already when the call is repeated
@@ -352,9 +362,9 @@ end
 
 -- One function of Redis, with the name of the library: key q, arguments NAME ARGUMENT...
 local functions = {
-    enqueue = enqueue, withdraw = withdraw, refuse = refuse, take = take, renew = renew, complete = complete,
-    bury = bury, discard = discard, hand_back = hand_back, announce = announce, others = others,
-    release = release, status = status, retry = retry
+    enqueue = enqueue, withdraw = withdraw, refuse = refuse, take = take, turn = turn, renew = renew,
+    complete = complete, bury = bury, discard = discard, hand_back = hand_back, announce = announce,
+    others = others, release = release, status = status, retry = retry
 }
 redis.register_function(library, function(keys, args)
     return functions[args[1]](keys[1], unpack(args, 2))

@@ -11,7 +11,7 @@
 #include "base/stop.h"
 #include "queue/store.h"
 
-enum { STREAMS_MAX = 2 * QUEUE_MAX_CLASSES, BRIEF_S = 60 };
+enum { STREAMS_MAX = 2 * QUEUE_MAX_CLASSES, BRIEF_S = 60, TURN_MS = 2000 };
 
 /* The streams that a worker reads, the urgent ones first. */
 typedef struct {
@@ -323,6 +323,16 @@ int queue_take(Queue *q, const QueueConsumer *c, double timeout_s, QueueJob *job
         if (result == TAKE_JOB && bury_exhausted(&t, job, err)) return -1;
         if (stop_requested() || clock_seconds() >= deadline) return 0;
     }
+}
+
+int queue_turn(Queue *q, const QueueConsumer *c, int on, Error *err)
+{
+    Command command;
+    long long mine = 0;
+    queue_function(q, &command, "turn");
+    command_texts(&command, c->classes[0], c->name, NULL);
+    command_int(&command, on ? TURN_MS : 0);
+    return queue_call_int(q, &command, &mine, err) ? -1 : mine == 1;
 }
 
 /* ---- devices and leases ---- */

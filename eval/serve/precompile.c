@@ -30,7 +30,8 @@ enum {
     RESTARTS = 50, /* of processes in all; then the runner compiles everything */
     TASKS_BEGUN = 1 << 16
 };
-static const double take_interval_s = 0.2; /* while the queue is empty */
+static const double take_interval_s = 0.2;   /* while the queue is empty */
+static const double turn_interval_s = 0.005; /* while another worker takes jobs */
 
 typedef enum { FREE, TAKEN, COMPILING, READY } SlotState;
 
@@ -281,9 +282,9 @@ static void find_limits(const Precompile *p, int *most, int *whole)
     }
 }
 
-static int take_all(Precompile *p, Error *err)
+/* Alone: where several workers take at the same time, each gets some jobs of every task. */
+static int take_in_turn(Precompile *p, Error *err)
 {
-    if (!wants_jobs(p) || clock_seconds() < p->next_take) return 0;
     int most, whole, held = count_held(p);
     find_limits(p, &most, &whole);
     for (int i = 0; i < p->n_slots && held < whole; i++) {
@@ -299,6 +300,19 @@ static int take_all(Precompile *p, Error *err)
         held++;
     }
     return 0;
+}
+
+static int take_all(Precompile *p, Error *err)
+{
+    Queue *q = p->opt.queue;
+    Error ignored; /* the turn ends by itself */
+    if (!wants_jobs(p) || clock_seconds() < p->next_take) return 0;
+    int rc = queue_turn(q, p->opt.consumer, 1, err);
+    if (rc == 0) p->next_take = clock_seconds() + turn_interval_s;
+    if (rc <= 0) return rc;
+    rc = take_in_turn(p, err);
+    queue_turn(q, p->opt.consumer, 0, rc ? &ignored : err);
+    return rc;
 }
 
 static Slot *oldest(Precompile *p, SlotState state)

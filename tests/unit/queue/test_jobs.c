@@ -345,6 +345,23 @@ static void test_kin(void **state)
     queue_close(q);
 }
 
+/* Of the workers of a class one at a time takes several jobs. */
+static void test_turns(void **state)
+{
+    (void)state;
+    Queue *q = open_queue("turns");
+    Error err = {0};
+    const QueueConsumer a = {"a", one_class, 1, dead_text, NULL, NULL},
+                        b = {"b", one_class, 1, dead_text, NULL, NULL};
+    assert_int_equal(queue_turn(q, &a, 1, &err), 1);
+    assert_int_equal(queue_turn(q, &b, 1, &err), 0);
+    assert_int_equal(queue_turn(q, &b, 0, &err), 1); /* it has none to end */
+    assert_int_equal(queue_turn(q, &b, 1, &err), 0);
+    assert_int_equal(queue_turn(q, &a, 0, &err), 1);
+    assert_int_equal(queue_turn(q, &b, 1, &err), 1);
+    queue_close(q);
+}
+
 /* A job whose delivery was lost with the connection is found again. */
 static void test_lost_reply(void **state)
 {
@@ -577,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_begun_jobs),
         cmocka_unit_test(test_order_and_pause),
         cmocka_unit_test(test_kin),
+        cmocka_unit_test(test_turns),
         cmocka_unit_test(test_lost_reply),
         cmocka_unit_test(test_flushall),
         cmocka_unit_test(test_server_killed),
