@@ -24,7 +24,8 @@
 #include "tasks/task.h"
 
 enum {
-    TOTAL_RUNS = 3,     /* all runs of a candidate get the limit of a timed one so many times */
+    TOTAL_RUNS = 3,     /* all runs of a candidate get the limit of a timed one so many times, */
+    LEAST_RUNS = 8,     /* and where a run's least work is much, as much again for so many of it */
     CHECK_SHARE = 8,    /* other runs are smaller: they get the limit divided by this */
     BLOCK_SHARE = 4,    /* a block that takes more than the limit divided by this has no end; */
     CHECK_BLOCK = 32,   /* in other runs, more than the limit divided by this, or */
@@ -63,10 +64,17 @@ __attribute__((format(printf, 3, 4))) static int refuse(Fault *fault, const Devi
 
 /* ---- the limit of all runs of a candidate ---- */
 
+/* What all runs of a candidate may take together. */
+static int64_t total_limit(const Device *d)
+{
+    const int64_t all = TOTAL_RUNS * d->limit;
+    return all + (int64_t)fmin(LEAST_RUNS * d->announced, (double)all);
+}
+
 /* Returns the thread-instructions that a run may take: at most `limit`, and what is left. */
 static int64_t grant(const Device *d, const DeviceLaunch *l, int64_t limit)
 {
-    int64_t left = TOTAL_RUNS * d->limit - d->total;
+    int64_t left = total_limit(d) - d->total;
     if (!l->module || l->module->trusted || left >= limit) return limit;
     return left > 0 ? left : 0;
 }
@@ -78,7 +86,7 @@ static void account(Device *d, const DeviceLaunch *l, int64_t used)
 
 static int is_exhausted(const Device *d, const DeviceLaunch *l)
 {
-    return l->module && !l->module->trusted && d->total >= TOTAL_RUNS * d->limit;
+    return l->module && !l->module->trusted && d->total >= total_limit(d);
 }
 
 /* Reports that all runs together are too long. Returns 1. */
