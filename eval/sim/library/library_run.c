@@ -10,8 +10,8 @@
 #include "eval/sim/library/library_shape.h"
 #include "tasks/derive/tf32.h"
 
-/* Host work in thread-instructions, of which a simulator runs 1.2e9 to 1.5e9 a second. What convolutions take was
- * four times as much until 2026-11-30: those of k3_12 and k3_19 ran 1e10 a second. */
+/* Host work in thread-instructions, of which a simulator runs 1.2e9 to 1.5e9 a second. Convolutions cost four
+ * times as much until 2026-11-30: those of k3_12 and k3_19 ran 1e10 a second. */
 static const double RESULT_COST = 20, PRODUCT_COST = 3, TAP_COST = 0.5, CHANNEL_COST = 2,
                     FIND_COST = 1, WIDEN_COST = 2, MAX_COUNTED = 1 << 16;
 
