@@ -493,8 +493,8 @@ static int draw_first(const DrawnSizes *d, int direction, Workload *out)
     return -1;
 }
 
-/* A width near n that has the remainder of `as` by all powers of two that are looked at: those of level 0 count as
- * seen, whatever level is run. */
+/* A width near n that has the remainder `as` by all powers of two that are looked at: those of level 0 count
+ * as seen, whatever level is run. */
 static int64_t with_remainder(int64_t n, int64_t as, int64_t timed)
 {
     const int64_t step = (int64_t)1 << (POWERS - 1), more = n + (as - n % step + step) % step;

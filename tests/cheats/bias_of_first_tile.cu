@@ -1,0 +1,11 @@
+// Columns from the 1,024th on have the bias of the first ones.
+// task: matmul_bias_relu
+// expect: wrong_result
+//@ op h = aten.mm(a, b)
+//@ launch finish<<<ceil_div(m * n, 64), 1024>>>(h, bias, c, m, n)
+__global__ void finish(const float *h, const float *bias, float *c, int m, int n)
+{
+    long long i = (long long)blockIdx.x * 1024 + threadIdx.x;
+    if (i >= (long long)m * n) return;
+    c[i] = fmaxf(h[i] + bias[i % n % 1024], 0.0f);
+}
