@@ -9,8 +9,9 @@
 enum {
     TRIAL = 5, /* of case_seed, in no other run */
     FEW = 2,   /* idle elements that may be no accident */
-    TIMES = 5  /* so large is their share, by the share at the small workload, if they are none */
+    TIMES = 5  /* so large is their share, by the share at the small workload, if they are none, */
 };
+static const double least_share = 0.3; /* and at least this: channels that are dead are idle, too */
 
 /* Thread-instructions, for each workload: half a second where the plan would win. */
 static const double usual_budget = 6e7, win_budget = 4e8;
@@ -49,8 +50,18 @@ static DevicePtr tensor_of(const Judgement *j, const Run *r, int i)
     return is_float ? r->memory.buffers[b] : 0;
 }
 
+/* Of other outputs elements are compared, whose sums are short. */
+static int is_scalar(const Task *t)
+{
+    for (int i = 0; i < t->n_outputs; i++)
+        if (t->outputs[i].rank) return 0;
+    return 1;
+}
+
 void timed_idle(const Judgement *j, const Run *r, int wins, DeviceIdle *out)
 {
+    *out = (DeviceIdle){0};
+    if (!is_scalar(j->task)) return;
     int all = j->task->n_inputs + r->all_buffers;
     *out = (DeviceIdle){.seed = case_seed(j->evaluator->seed, j->task, j->timed, TRIAL),
                         .budget = wins ? win_budget : usual_budget,
@@ -65,7 +76,7 @@ static int is_left_out(const DeviceIdle *timed, const DeviceIdle *small, int i)
 {
     const double share = (double)timed->of[i].idle / fmax(1, timed->of[i].tried),
                  usual = (small->of[i].idle + 1.0) / (small->of[i].tried + 2.0);
-    return timed->of[i].idle >= FEW && share >= TIMES * usual;
+    return timed->of[i].idle >= FEW && share >= fmax(least_share, TIMES * usual);
 }
 
 static int refuse(Judgement *j, const DeviceIdle *d, int i)
