@@ -3,38 +3,47 @@
 // expect sim: race
 // expect cuda: ok | wrong_result | nondeterministic
 // says sim: fence.proxy.async
-#include <cuda/barrier>
-#include <cuda/ptx>
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
+__device__ unsigned at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ void begin(unsigned long long *bar)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at(bar)) : "memory");
+}
+__device__ void bring(float *stage, const float *x, unsigned long long *bar, unsigned expected)
+{
+    if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 1024, [%2];\n"
+                     "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%2], %3;"
+                     ::"r"(at(stage)), "l"(x), "r"(at(bar)), "r"(expected) : "memory");
+    for (int done = 0; !done;)
+        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\n"
+                     "selp.b32 %0, 1, 0, p;\n}"
+                     : "=r"(done) : "r"(at(bar)) : "memory");
+}
+__device__ void store(float *y, const float *stage)
+{
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 1024;\ncp.async.bulk.commit_group;\n"
+                 "cp.async.bulk.wait_group.read 0;" ::"l"(y), "r"(at(stage)) : "memory");
+}
 __global__ void relu(const float *x, float *y, int n)
 {
     __shared__ alignas(128) float stage[256];
-    #pragma nv_diag_suppress static_var_with_dynamic_init
-    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    __shared__ unsigned long long bar;
     int first = blockIdx.x * 256, i = first + threadIdx.x;
-    if (threadIdx.x == 0) init(&bar, blockDim.x);
+    if (threadIdx.x == 0) begin(&bar);
     __syncthreads();
     if (first + 256 <= n) {
-        cuda::barrier<cuda::thread_scope_block>::arrival_token token;
-        if (threadIdx.x == 0) {
-            cuda::device::memcpy_async_tx(stage, x + first, cuda::aligned_size_t<16>(sizeof stage), bar);
-            token = cuda::device::barrier_arrive_tx(bar, 1, sizeof stage);
-        } else token = bar.arrive();
-        bar.wait(cuda::std::move(token));
+        bring(stage, x + first, &bar, sizeof stage);
     } else {
         if (i < n) stage[threadIdx.x] = x[i];
         __syncthreads();
     }
-    int at = 255 - threadIdx.x, j = first + at;
-    float v = j < n ? stage[at] : 0.0f;
+    int turned = 255 - threadIdx.x, j = first + turned;
+    float v = j < n ? stage[turned] : 0.0f;
     __syncthreads();
     if (first + 256 <= n) {
-        stage[at] = v > 0.0f ? v : 0.0f;
+        stage[turned] = v > 0.0f ? v : 0.0f;
         __syncthreads();
-        if (threadIdx.x == 0) {
-            cuda::ptx::cp_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared, y + first, stage, sizeof stage);
-            cuda::ptx::cp_async_bulk_commit_group();
-            cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<0>());
-        }
+        if (threadIdx.x == 0) store(y + first, stage);
     } else if (j < n) y[j] = v > 0.0f ? v : 0.0f;
 }

@@ -6,10 +6,16 @@
 //@ buffer unsigned flag[rows * 4]
 //@ launch clear<<<ceil_div(rows * 4, 128), 128>>>(flag, rows * 4)
 //@ launch split<<<dim3(4, rows), 128>>>(x, part, flag, y, cols)
-#include <cuda/atomic>
-using Dev = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
-using Blk = cuda::atomic_ref<unsigned, cuda::thread_scope_block>;
-using Clu = cuda::atomic_ref<unsigned, cuda::thread_scope_block>;
+__device__ unsigned heard(const unsigned *p)
+{
+    unsigned v;
+    asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+__device__ void tell(unsigned *p)
+{
+    asm volatile("st.release.gpu.u32 [%0], 1;" ::"l"(p) : "memory");
+}
 __global__ void clear(unsigned *count, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -26,7 +32,7 @@ __global__ void split(const float *x, float *part, unsigned *flag, float *y, int
     if (t % 32 == 0) lanes[t / 32] = s;
     __syncthreads();
     unsigned *mine = flag + r * 4 + blockIdx.x, *prev = mine - 1;
-    if (t == 0 && blockIdx.x > 0) { while (Dev(*prev).load(cuda::memory_order_acquire) == 0) ; }
+    if (t == 0 && blockIdx.x > 0) { while (heard(prev) == 0) ; }
     if (t == 32) {
         s = lanes[0] + lanes[1] + lanes[2] + lanes[3];
         if (blockIdx.x > 0) s += part[r * 4 + blockIdx.x - 1];
@@ -34,5 +40,5 @@ __global__ void split(const float *x, float *part, unsigned *flag, float *y, int
         part[r * 4 + blockIdx.x] = s;
     }
     __syncthreads();
-    if (t == 0) { Dev(*mine).store(1, cuda::memory_order_release); }
+    if (t == 0) { tell(mine); }
 }

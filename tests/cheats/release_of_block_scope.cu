@@ -6,7 +6,16 @@
 //@ buffer unsigned flag[rows * 4]
 //@ launch clear<<<ceil_div(rows * 4, 128), 128>>>(flag, rows * 4)
 //@ launch split<<<dim3(4, rows), 128>>>(x, part, flag, y, cols)
-#include <cuda/atomic>
+__device__ unsigned heard(const unsigned *p)
+{
+    unsigned v;
+    asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+__device__ void tell(unsigned *p)
+{
+    asm volatile("st.release.cta.u32 [%0], 1;" ::"l"(p) : "memory");
+}
 __global__ void clear(unsigned *flag, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -26,11 +35,11 @@ __global__ void split(const float *x, float *part, unsigned *flag, float *y, int
         s = lanes[0] + lanes[1] + lanes[2] + lanes[3];
         // chain: each block waits for the one before it
         if (blockIdx.x > 0) {
-            cuda::atomic_ref<unsigned, cuda::thread_scope_block> f(flag[r * 4 + blockIdx.x - 1]); while (f.load(cuda::memory_order_acquire) == 0) ;
+            while (heard(flag + r * 4 + blockIdx.x - 1) == 0) ;
             s += part[r * 4 + blockIdx.x - 1];
         }
         if (blockIdx.x == 3) y[r] = s;
         part[r * 4 + blockIdx.x] = s;
-        cuda::atomic_ref<unsigned, cuda::thread_scope_block>(flag[r * 4 + blockIdx.x]).store(1, cuda::memory_order_release);
+        tell(flag + r * 4 + blockIdx.x);
     }
 }
