@@ -62,7 +62,8 @@ def build(source, device, mode):
         except Exception as e:
             raise Refused(f"{blame(source, e)}: the module cannot be built: {reason(e)}") from e
     if not isinstance(module, torch.nn.Module):
-        raise Refused(f"{source.path}: {source.name} is no torch.nn.Module")
+        kind = type(module).__name__
+        raise Refused(f"{source.path}: {source.name} gives a value of the type {kind}, not a torch.nn.Module")
     return module.train(mode == "train")
 
 
@@ -334,6 +335,8 @@ def load(args):
         return kind(args.source, args)
     except Refused:
         raise
+    except FileNotFoundError as e:
+        raise Refused(f"there is no file {e.filename}") from e
     except (OSError, json.JSONDecodeError, UnicodeDecodeError, ValueError) as e:
         raise Refused(f"{args.source} cannot be read: {e}") from e
     except Exception as e:

@@ -4,6 +4,7 @@ and which line of theirs an error is of."""
 import builtins
 import copy
 import dataclasses
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -117,9 +118,15 @@ class Named:
             self.maker = self.scope
             for part in self.name.split("."):
                 if not hasattr(self.maker, part):
-                    has = [n for n in public(self.scope) if n not in (*EXAMPLES, "get_init_inputs")]
-                    raise Refused(f"{name} has no {self.name}; it has {', '.join(has[:8]) or 'nothing'}")
+                    raise Refused(f"{name} has no {self.name}; {self.has(part)}")
                 self.maker = getattr(self.maker, part)
+        except ModuleNotFoundError as e:
+            raise Refused(
+                f"{path} cannot be imported: {sys.executable} has no module {e.name}: install it there, "
+                "or name another Python, PYTHON=PATH"
+            ) from e
+        except SyntaxError as e:
+            raise Refused(f"{place(e.filename or path, e.lineno or 0)} is no Python: {e.msg}") from e
         except (ImportError, AttributeError) as e:
             raise Refused(f"{path} cannot be imported: {e}") from e
         except SystemExit as e:
@@ -130,11 +137,19 @@ class Named:
             self.example = f"{self.name}.example_input_array"
         if not self.given and not self.example:
             raise Refused(
-                f"{path} has no get_inputs: it returns example inputs of {self.name}; "
-                "or give --input 'float32[128,1024]' for each"
+                f"{name} has no get_inputs(), which returns a list of example inputs of {self.name}: "
+                "write one, or give --input 'float32[128,1024]' for each argument"
             )
         inputs = "inputs of --input" if self.given else self.example
         self.told = f"found {self.name} and {inputs} in {name}"
+
+    def has(self, name):
+        """What the file has in place of a name: names like it, else the first ones."""
+        near = difflib.get_close_matches(name, [n for n in vars(self.scope) if n[0] != "_"], 3)
+        if near:
+            return f"is {' or '.join(near)} meant?"
+        names = [n for n in public(self.scope) if n not in (*EXAMPLES, "get_init_inputs")]
+        return f"it has {', '.join(names[:8]) or 'nothing'}"
 
     def find(self, path):
         """The name of what makes the module."""
@@ -176,6 +191,12 @@ class Named:
             parameters = inspect.signature(maker).parameters.values()
             if any(p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD for p in parameters):
                 return Function(maker)
+        if is_module_class(maker):
+            try:
+                inspect.signature(maker).bind(*args, **keywords)
+            except TypeError as e:
+                raise Refused(f"{self.path}: {self.name} is made without the arguments that it takes: {e}; "
+                              "get_init_inputs() returns a list of them, or give --init '[1024]'") from e
         return maker(*args, **keywords)
 
     def inputs(self):

@@ -196,7 +196,7 @@ refused empty 'has no element'
 init='self.w = undefined' module broken <<<'return x * 2'
 refused broken 'line 5 (`self.w = undefined`): the module cannot be built: NameError'
 echo 'x = (' >syntax.py
-refused syntax 'SyntaxError'
+refused syntax 'syntax.py, line 1 (`x = (`) is no Python'
 echo 'x = 1' >none.py
 refused none 'has no Model'
 printf 'import torch\nclass A(torch.nn.Module):\n    pass\nclass B(torch.nn.Module):\n    pass\n' >several.py
@@ -238,7 +238,10 @@ batch = {"type": "dict", "keys": [["left", t], ["rest", rest]]}
 assert call == {"x": t, "batch": batch, "scale": t, "bias": None}'
 ok $? "the call is in the task, for packages"
 export_args made.py:sealed -o sealed.pt2
-[ $rc = 1 ] && grep -q '^export: made.py has no sealed; it has .*scaled' err
+[ $rc = 1 ] && grep -q '^export: made.py has no sealed; is scaled meant' err
+ok $? "a wrong name is refused with one like it" "$(cat err)"
+export_args made.py:other -o other.pt2
+[ $rc = 1 ] && grep -q '^export: made.py has no other; it has .*scaled' err
 ok $? "a wrong name is refused with those that are there" "$(cat err)"
 export_args made.py:scaled --input 'float32[6,8]' --input 'float32[8]' -o scaled.pt2
 run quern-import scaled.pt2 -o tasks && grep -q 'aten.rsqrt' tasks/scaled/task.json
@@ -365,6 +368,13 @@ run quern-import places.pt2 -o tasks && ! grep -q '"cut"' tasks/places/task.json
 ok $? "windows, corners, sizes that are assigned, and places in tensors and lists are followed"
 module fixed <<<'return torch.nn.functional.dropout(x, 0.1, training=True)'
 refused fixed 'line 4 .* its mode is fixed there'
+echo 'def x(: pass' >typo.py
+refused typo 'typo.py, line 1 (`def x(: pass`) is no Python'
+echo 'import not_there' >lacks.py
+refused lacks 'has no module not_there: install it there'
+printf '%s\n' 'import torch' 'class Model(torch.nn.Module):' '    def __init__(self, n): pass' \
+    'def get_inputs(): return []' >sized.py
+refused sized "missing a required argument: 'n'; get_init_inputs() returns a list of them"
 echo 'import sys; sys.exit(5)' >leaves.py
 refused leaves 'it ends Python (SystemExit: 5)'
 [ "$(ls -- *.tmp* 2>/dev/null)" = '' ]; ok $? "no temporary file stays"
