@@ -32,8 +32,7 @@ typedef struct {
     unsigned char *before, *base; /* what `changed` holds before a run, and behind the usual one */
     uint64_t bytes;               /* of it */
     double left;                  /* thread-instructions */
-    int at_end;                   /* the block is the launch's first or last one */
-    int n_doubts;                 /* idle elements of such blocks, which others may use */
+    int n_doubts;                 /* idle elements, which another block of the launch may use */
     struct {
         uint64_t address;
         int tensor;
@@ -153,14 +152,14 @@ static void look_at(Idle *x, uint64_t block, int tensor, int each)
         if (x->left <= 0) return;
         x->out->of[tensor].tried++;
         x->out->of[tensor].idle += idle;
-        if (!idle || !x->at_end || x->n_doubts == DOUBTS) continue;
+        if (!idle || x->n_doubts == DOUBTS) continue;
         x->doubt[x->n_doubts].address = at;
         x->doubt[x->n_doubts++].tensor = tensor;
     }
 }
 
-/* The blocks at a launch's ends may have no use for what others use, such as the taps of a filter that lie
- * beyond an image's border: what a block between them uses is not idle. */
+/* A block may have no use for what others use: at an image's border, where the first and the last block
+ * lie, some taps of a filter meet nothing. What this block uses is not idle. */
 static void look_again(Idle *x, uint64_t block, int tensor)
 {
     const double size = 2. * (double)ranges_bytes(&x->read) / sizeof(float);
@@ -247,7 +246,7 @@ static int look_at_block(Idle *x, uint64_t block, double share)
         copy_changed(x, x->base, 0);
         for (int t = 0; t < out->n && !rc; t++) {
             find_read(x, out->of[t].p);
-            if (!x->at_end) look_again(x, block, t);
+            look_again(x, block, t);
             look_at(x, block, t, each);
         }
         copy_changed(x, x->before, 1);
@@ -270,7 +269,6 @@ static void look_at_launch(Idle *x, double work, int launches)
     x->n_doubts = 0;
     for (int i = 0; i < ATTEMPTS && left; i++) {
         uint64_t block = !i ? units - 1 : i == 1 ? 0 : random_below(&x->r, units);
-        x->at_end = i < 2;
         left -= look_at_block(x, block, 1.0 / launches / left);
     }
 }
