@@ -35,10 +35,10 @@ typedef struct {
     int sanitize;              /* Job.sanitize, on devices that measure */
     const char *redis, *queue; /* as queue_open's */
     int urgent;                /* before all jobs that are not */
-    double patience_s;         /* fail when nothing finishes for this long */
 } EvaluateOptions;
 
-enum { MAX_NAMES = 64 * 1024, TASK_NAME_MAX = 63 };
+/* PATIENCE_S: nothing may be finished for so long. */
+enum { MAX_NAMES = 64 * 1024, TASK_NAME_MAX = 63, PATIENCE_S = 1800 };
 
 typedef struct {
     View view;
@@ -201,7 +201,7 @@ static int evaluate_all(Evaluate *e, Error *err)
     if (done < n) {
         if (queue_open(o->redis, o->queue, VERDICT_HARNESS, &e->queue, err)) return -1;
         e->seconds.queue = e->queue;
-        const SubmitterOptions opt = {e->queue, o->urgent, o->patience_s};
+        const SubmitterOptions opt = {e->queue, o->urgent, PATIENCE_S};
         if (submitter_run(e->submitter, &opt, err)) return -1;
     }
     progress_end(&e->progress);
@@ -401,8 +401,6 @@ static void parse(int argc, char **argv, EvaluateOptions *opt, char **devices)
         {"redis", FLAG_TEXT, &opt->redis, "the queue's server instead of QUERN_REDIS"},
         {"queue", FLAG_TEXT, &opt->queue, "the queue's name, if not quern"},
         {"urgent", FLAG_BOOL, &opt->urgent, "before all jobs that are not"},
-        {"patience", FLAG_FLOAT, &opt->patience_s, "fail when nothing finishes for so many seconds",
-         1, 1e7},
         {"best", FLAG_TEXT, &opt->best,
          "a pool; a measured score above twice its best of the task needs a second device, "
          "as any above 3 does"},
@@ -430,7 +428,7 @@ static void parse(int argc, char **argv, EvaluateOptions *opt, char **devices)
 
 int main(int argc, char **argv)
 {
-    EvaluateOptions opt = {.patience_s = 1800, .second_wait_s = 30};
+    EvaluateOptions opt = {.second_wait_s = 30};
     char *devices;
     Error err = {0};
     parse(argc, argv, &opt, &devices);

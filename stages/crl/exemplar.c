@@ -9,6 +9,7 @@
 #include "base/words.h"
 
 enum { MAX_BUCKETS = 256 };
+static const double bucket_width = 0.25; /* in log2 of the score */
 
 int exemplar_rule(const char *name, ExemplarRule *out)
 {
@@ -112,11 +113,11 @@ typedef struct {
     int count;
 } Bucket;
 
-static int make_buckets(const Members *m, double width, Bucket b[MAX_BUCKETS])
+static int make_buckets(const Members *m, Bucket b[MAX_BUCKETS])
 {
     int n = 0;
     for (int i = 0; i < m->n; i++) {
-        long key = lround(floor(m->level[i] / width));
+        long key = lround(floor(m->level[i] / bucket_width));
         int k = 0;
         while (k < n && b[k].key != key) k++;
         if (k == n) {
@@ -135,7 +136,7 @@ static int draw_buckets(const Members *m, const ExemplarOptions *opt, int n, con
     Bucket b[MAX_BUCKETS];
     double level[MAX_BUCKETS] = {0};
     char taken[MAX_BUCKETS] = {0};
-    int buckets = make_buckets(m, opt->width, b), drawn = 0;
+    int buckets = make_buckets(m, b), drawn = 0;
     for (int k = 0; k < buckets; k++) level[k] = b[k].level;
     double tau = fmax(opt->temperature * deviation(level, buckets), 1e-6);
     while (drawn < n && drawn < buckets) {
@@ -143,7 +144,7 @@ static int draw_buckets(const Members *m, const ExemplarOptions *opt, int n, con
         taken[k] = 1;
         int nth = (int)random_below(m->rng, (uint64_t)b[k].count);
         for (int i = 0; i < m->n; i++)
-            if (lround(floor(m->level[i] / opt->width)) == b[k].key && nth-- == 0) {
+            if (lround(floor(m->level[i] / bucket_width)) == b[k].key && nth-- == 0) {
                 picks[drawn++] = m->item[i];
                 break;
             }

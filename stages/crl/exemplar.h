@@ -3,7 +3,7 @@
  * Kernels far below the others are not drawn: those under `floor` times the baseline, or times the
  * task's best kernel if that is slower, unless too few were left.
  *
- * bucket: the kernels of the task fall into buckets of log2(score), `width` wide. N distinct
+ * bucket: the kernels of the task fall into buckets of log2(score), a quarter wide. N distinct
  *   buckets are drawn without replacement with P(B_i) proportional to exp((s_i - mu)/tau), where
  *   s_i is the mean log2 score of bucket i and mu the mean of the s_i. One kernel of each is drawn
  *   uniformly. The paper does not state the width and tau. Log scores give a bucket the same
@@ -39,7 +39,6 @@ enum { EXEMPLAR_MAX = 8 };
 
 typedef struct {
     ExemplarRule rule;
-    double width;       /* of a bucket, in log2 of the score */
     double temperature; /* of the softmax, in standard deviations */
     double floor;       /* share of the baseline's speed; 0: every kernel is drawn from */
     int migrate, reset; /* island: so many rounds apart; 0: never */

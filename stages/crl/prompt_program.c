@@ -13,8 +13,8 @@ enum { MAX_FLAGS = 40 };
 /* What main's flags fill. */
 typedef struct {
     const char *pool, *output, *only, *root, *style, *stage, *rule, *device, *baselines;
-    int64_t groups, plain, exemplars, seed, migrate, reset;
-    double width, temperature, least, apart;
+    int64_t groups, plain, exemplars, seed;
+    double temperature, least, apart;
     int heldout, only_heldout;
 } Flags;
 
@@ -25,9 +25,6 @@ static const Flags unset = {.style = "brief",
                             .plain = 1,
                             .exemplars = 2,
                             .seed = 1,
-                            .migrate = 2,
-                            .reset = 4,
-                            .width = 0.25,
                             .temperature = 1,
                             .least = 0.5,
                             .apart = 1};
@@ -62,11 +59,10 @@ static PromptOptions options_of(const Flags *f)
                        .exemplars = (int)f->exemplars,
                        .heldout = f->heldout || f->only_heldout,
                        .only_heldout = f->only_heldout,
-                       .draw = {.width = f->width,
-                                .temperature = f->temperature,
+                       .draw = {.temperature = f->temperature,
                                 .floor = f->least,
-                                .migrate = (int)f->migrate,
-                                .reset = (int)f->reset,
+                                .migrate = 2,
+                                .reset = 4,
                                 .apart = f->apart},
                        .seed = (uint64_t)f->seed};
     exemplar_rule(f->rule, &o.draw.rule);
@@ -93,7 +89,6 @@ int prompt_program(int argc, char **argv, const PromptVariant *v)
         {"exemplars", FLAG_INT, &f.exemplars, "kernels that a contrastive prompt shows", 1,
          EXEMPLAR_MAX},
         {"rule", FLAG_TEXT, &f.rule, "how they are drawn", .choices = EXEMPLAR_RULES},
-        {"bucket-width", FLAG_FLOAT, &f.width, "in log2 of the score", 0.01, 16},
         {"tau", FLAG_FLOAT, &f.temperature, "in standard deviations of the buckets' scores", 0.01,
          100},
         {"floor", FLAG_FLOAT, &f.least,
@@ -101,9 +96,6 @@ int prompt_program(int argc, char **argv, const PromptVariant *v)
         {"apart", FLAG_FLOAT, &f.apart,
          "least factor between the fastest and the slowest kernel shown; 1: any", 1, 1000,
          .aside = CONFIG_CHANGED},
-        {"migrate", FLAG_INT, &f.migrate, "island: rounds between two migrations; 0: none", 0,
-         10000},
-        {"reset", FLAG_INT, &f.reset, "island: rounds between two resets; 0: none", 0, 10000},
         {"heldout", FLAG_BOOL, &f.heldout, "heldout tasks too (plain), for a report"},
         {"heldout-only", FLAG_BOOL, &f.only_heldout, "heldout tasks alone (plain)",
          .aside = CONFIG_CHANGED},

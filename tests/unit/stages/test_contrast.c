@@ -128,7 +128,7 @@ static void bucket_law(void **state)
     (void)state;
     PoolItem items[6];
     Pool p = make_pool(items);
-    const ExemplarOptions o = {EXEMPLAR_BUCKET, 0.25, 1.0, 0, 0, 0, 1};
+    const ExemplarOptions o = {EXEMPLAR_BUCKET, 1.0, 0, 0, 0, 1};
     ExemplarPick picks[EXEMPLAR_MAX];
     Random rng;
     random_init(&rng, 7, 0);
@@ -164,7 +164,7 @@ static void other_rules(void **state)
     for (int r = 0; r < 3; r++) {
         const char *const names[3] = {"bucket", "island", "random"};
         assert_int_equal(exemplar_rule(names[r], &rule), 0);
-        const ExemplarOptions o = {rule, 0.25, 1.0, 0, 0, 0, 1};
+        const ExemplarOptions o = {rule, 1.0, 0, 0, 0, 1};
         for (int i = 0; i < 100; i++) {
             int n = exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks);
             assert_int_equal(n, 2);
@@ -188,7 +188,7 @@ static void floor_and_winner(void **state)
     random_init(&rng, 7, 2);
     for (int i = 0; i < 6; i++) items[i].score = score[i];
     for (int r = 0; r < 4; r++) {
-        const ExemplarOptions o = {(ExemplarRule)r, 0.25, 1.0, 0.5, 0, 0, 1};
+        const ExemplarOptions o = {(ExemplarRule)r, 1.0, 0.5, 0, 0, 1};
         for (int i = 0, slow = 0; i < 200; i++, slow = 0) {
             int n = exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks), won = 0;
             assert_int_equal(n, 2);
@@ -199,10 +199,10 @@ static void floor_and_winner(void **state)
             assert_true(!slow && (won || r == EXEMPLAR_RANDOM));
         }
     }
-    const ExemplarOptions high = {EXEMPLAR_BUCKET, 0.25, 1.0, 1.0, 0, 0, 1};
+    const ExemplarOptions high = {EXEMPLAR_BUCKET, 1.0, 1.0, 0, 0, 1};
     assert_int_equal(exemplar_draw(&p, "t", "crl-1/t/0", &high, 2, &rng, picks), 2); /* too few */
     for (int i = 0; i < 6; i++) items[i].score = score[i] / 10; /* the best is the measure */
-    const ExemplarOptions o = {EXEMPLAR_RANDOM, 0.25, 1.0, 0.5, 0, 0, 1};
+    const ExemplarOptions o = {EXEMPLAR_RANDOM, 1.0, 0.5, 0, 0, 1};
     for (int i = 0; i < 100; i++) {
         exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks);
         assert_true(picks[0].item->score >= 0.055 && picks[1].item->score >= 0.055);
@@ -221,7 +221,7 @@ static void spread(void **state)
     for (int i = 0; i < 6; i++) items[i].score = score[i];
     int slowest = 0;
     for (uint64_t i = 0; i < 200; i++) {
-        ExemplarOptions o = {EXEMPLAR_BUCKET, 0.25, 1.0, 0, 0, 0, 2};
+        ExemplarOptions o = {EXEMPLAR_BUCKET, 1.0, 0, 0, 0, 2};
         Random rng;
         random_init(&rng, i, 0);
         assert_int_equal(exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks), 2);
@@ -232,7 +232,7 @@ static void spread(void **state)
         random_init(&rng, i, 0);
         exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, again);
         assert_true(again[0].item == picks[0].item && again[1].item == picks[1].item);
-        o = (ExemplarOptions){EXEMPLAR_BUCKET, 0.25, 1.0, 0, 0, 0, 100}; /* none is so far apart */
+        o = (ExemplarOptions){EXEMPLAR_BUCKET, 1.0, 0, 0, 0, 100}; /* none is so far apart */
         assert_int_equal(exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks), 2);
         assert_ptr_not_equal(picks[0].item, picks[1].item);
     }
@@ -247,8 +247,8 @@ static void placebo(void **state)
     ExemplarPick picks[EXEMPLAR_MAX];
     Random rng;
     random_init(&rng, 7, 3);
-    const ExemplarOptions o = {EXEMPLAR_SHUFFLED, 0.25, 1.0, 0, 0, 0, 1},
-                          none = {EXEMPLAR_NONE, 0.25, 1.0, 0, 0, 0, 1};
+    const ExemplarOptions o = {EXEMPLAR_SHUFFLED, 1.0, 0, 0, 0, 1},
+                          none = {EXEMPLAR_NONE, 1.0, 0, 0, 0, 1};
     int true_order = 0;
     enum { DRAWS = 2000 };
     for (int i = 0; i < DRAWS; i++) {
