@@ -136,8 +136,8 @@ int writer_is_later(const Writer *w, int step)
     const Index *at = &k->step[step].at;
     const unsigned all = index_axes(at);
     if (w->vec < 2 || k->nodes->plain || w->last < 0 || w->strip >= 0 || k->scan >= 0 ||
-        !is_load(w, step) || (w->moved && w->moved[step]) || k->step[step].axes & k->looped ||
-        !is_late(w, step) || writer_shifted(w, step) >= 0 || !whole_vectors(w, at, w->last))
+        !is_load(w, step) || (w->moved && w->moved[step]) || k->n_looped || !is_late(w, step) ||
+        writer_shifted(w, step) >= 0 || !whole_vectors(w, at, w->last))
         return 0;
     for (int i = 0; i < k->axes.n; i++)
         if (all >> i & 1 && k->bound[i] >= 0 && k->step[k->bound[i]].axes >> w->last & 1) return 0;
@@ -564,6 +564,17 @@ static int64_t longest_pass(const Writer *w)
     return w->part < 0 && all == w->columns && most ? most : timed_columns(w);
 }
 
+/* 1: threads of one warp join exponential sums of a row that is not stored: each join has two exponentials,
+ * and half as many threads have fewer joins (2026-11-30, H200: PPO with the entropy of 32,768 rows of 512:
+ * 38.9 us with 32 threads a row, 34.5 with 16; a softmax that is stored gains nothing by the model). */
+static int joins_for_long(const Writer *w)
+{
+    int sums = 0;
+    for (int i = 0; i < w->k->n; i++) sums |= is_fold(w, i) && node_of(w, i)->fold == FOLD_EXPSUM;
+    return sums && w->strip < 0 && w->lanes > 4 && w->lanes <= 32 && !stores_columns(w) &&
+           writer_product(w, w->k->rows).at[0] >= ENOUGH_ROWS;
+}
+
 static void choose_lanes(Writer *w)
 {
     if (reads_again(w)) choose_values(w);
@@ -584,6 +595,7 @@ static void choose_lanes(Writer *w)
         w->lanes = STREAM_LANES;
         if (a_thread(w) > most_kept(w)) w->lanes = lanes;
     }
+    if (joins_for_long(w)) w->lanes /= 2;
     const int late = w->strip < 0 && w->lanes > LATE_LANES && reads_again(w) && stores_late(w);
     if (late) w->lanes = LATE_LANES;
     w->lanes = writer_choose(w, GENE_LANES, w->lanes, 1, w->strip >= 0 ? STRIP : MOST_LANES);

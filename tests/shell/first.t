@@ -46,7 +46,7 @@ grep -q 'ceil_div(cols, 1) \* (rows)' state_sum.cu; ok $? "a thread adds up a ro
 is_right tile_piece
 grep -q 'ceil_div(height \* width, 64)' tile_piece.cu; ok $? "tiles go on from an image's row to the next"
 # Found by drawn graphs (2026-11-30), each a kernel that NVRTC refused or that was wrong at some sizes:
-for t in scan_fold scan_loop turned_rows one_term kept_loop; do is_right $t; done
+for t in scan_fold scan_loop turned_rows one_term kept_loop chosen_loop; do is_right $t; done
 is_right depthwise_filters
 ! grep -q '^//@ op' depthwise_filters.cu; ok $? "convolutions of one channel a group are no op lines"
 "$BUILD/bin/quern-kernel" --task conv_chain --schedule '//@ schedule h route=library' >chain.cu &&

@@ -625,6 +625,20 @@ static void test_timed_sizes_are_numbers_where_they_are_these(void **state)
     free(source);
 }
 
+static void test_few_threads_join_exponential_sums(void **state)
+{
+    static const char *const sums[] = {"a = aten.log_softmax.int(x, 1)",
+                                       "b = aten.mul.Tensor(a, x)",
+                                       "y = aten.sum.dim_IntList(b, [1])"},
+                             *const softmax[] = {"y = aten.softmax.int(x, 1)"};
+    const Small s = {.axes = {{"rows", NULL, 8192}, {"cols", NULL, 512}},
+                     .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    Small of[] = {s, s};
+    (void)state;
+    expect(source_of(&of[0], sums, (const int[]){3, 2, 1}), "ceil_div(rows, 16), 256", NULL);
+    expect(source_of(&of[1], softmax, (const int[]){1, 2, 1}), "ceil_div(rows, 8), 256", NULL);
+}
+
 /* A quotient of each element may err in its last bit, unless something is rounded or compared behind it. */
 static void test_quotients_are_quick_where_no_step_follows(void **state)
 {
@@ -759,6 +773,7 @@ int main(void)
         cmocka_unit_test(test_a_number_may_be_a_size),
         cmocka_unit_test(test_a_row_of_two_axes_is_guarded),
         cmocka_unit_test(test_timed_sizes_are_numbers_where_they_are_these),
+        cmocka_unit_test(test_few_threads_join_exponential_sums),
         cmocka_unit_test(test_quotients_are_quick_where_no_step_follows),
         cmocka_unit_test(test_tiles_do_not_end_half_empty),
         cmocka_unit_test(test_a_kernel_of_too_many_steps_reads_what_another_stores),
