@@ -493,11 +493,14 @@ static int draw_first(const DrawnSizes *d, int direction, Workload *out)
     return -1;
 }
 
-/* A width near n that has the remainder `as` by all powers of two that are looked at: those of level 0 count
- * as seen, whatever level is run. */
-static int64_t with_remainder(int64_t n, int64_t as, int64_t timed)
+/* A width near n that has the remainder of `as` by all powers of two that are looked at: those of level 0
+ * count as seen, whatever level is run. A graph has more checks, whose rows of large values want other
+ * widths, such as two columns (maximum_of_even_columns, 2026-11-30). */
+static int64_t with_remainder(const Task *t, int64_t n, int64_t as, int64_t timed)
 {
-    const int64_t step = (int64_t)1 << (POWERS - 1), more = n + (as - n % step + step) % step;
+    const int64_t step = (int64_t)1 << (POWERS - 1),
+                  more = n + (as % step - n % step + step) % step;
+    if (t->graph) return n;
     return more <= timed ? more : more - step;
 }
 
@@ -512,8 +515,8 @@ static int widen(const DrawnSizes *d, int direction, int level, Workload *out)
         int64_t timed = d->timed->axis[i];
         if (is_wide(d, direction, i) && last->axis[i] < timed)
             approach(d->task, d->timed, out, i,
-                     with_remainder(draw_width(&r, (int64_t)DRAWN_LEAST << level, timed),
-                                    last->axis[i] % (1 << (POWERS - 1)), timed));
+                     with_remainder(d->task, draw_width(&r, (int64_t)DRAWN_LEAST << level, timed),
+                                    last->axis[i], timed));
     }
     return drawn_sizes_width(d, direction, out) <= drawn_sizes_width(d, direction, last) ||
                    drawn_sizes_work(d->task, out) > most_work
