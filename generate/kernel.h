@@ -103,7 +103,7 @@ const char *kernel_tensor(Kernel *k, int node, int written);
 enum { TEXT_BUFFERS = 7, TEXT_SIZES = 16 };
 /* Appends the kernel's source, unless an equal one is there, and the line that launches it. seen: the texts
  * of all so far. estimate: it gets the kernel's time by the analytic model (estimate.h); NULL: none is asked
- * for. shared: buffers that all products use, by the sizes that they need (product.h). */
+ * for. shared: buffers that products share, by the sizes that they need (product_text.h). */
 typedef struct {
     Buffer *plan, *source;
     int number; /* of the next kernel */

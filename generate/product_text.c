@@ -280,33 +280,69 @@ static int line_threads(const MatrixProduct *m)
     return m->count[PRODUCT_DEPTH].at[0] / m->parts > 1024 ? THREADS : 32;
 }
 
-int product_share(ProductWriter *w, int buffer, const char *size)
+/* The number of the buffer's size, which is new or not; -1. */
+static int find_size(ProductWriter *w, int buffer, const char *size)
 {
     KernelText *t = w->t;
     int at = 0;
     while (at < t->shared[buffer].n && strcmp(t->shared[buffer].size[at], size)) at++;
-    if (at < t->shared[buffer].n) return 0;
+    if (at < t->shared[buffer].n) return at;
     if (at == TEXT_SIZES || strlen(size) >= SIZE_TEXT)
         return error_set(w->err, ERROR_UNSUPPORTED, "products of more than %d sizes", TEXT_SIZES);
     snprintf(t->shared[buffer].size[t->shared[buffer].n++], SIZE_TEXT, "%s", size);
-    return 0;
+    return at;
+}
+
+int product_share(ProductWriter *w, int buffer, const char *size)
+{
+    return find_size(w, buffer, size) < 0 ? -1 : 0;
+}
+
+static const struct {
+    const char *type, *name;
+} buffers[TEXT_BUFFERS] = {
+    [LEFT_PARTS] = {"half", "left_parts"},         [LEFT_FACTORS] = {"float2", "left_factors"},
+    [RIGHT_PARTS] = {"half", "right_parts"},       [RIGHT_FACTORS] = {"float2", "right_factors"},
+    [PART_SUMS] = {"float", "part_sums"},          [PACKED_INPUT] = {"float", "packed_input"},
+    [PACKED_FILTERS] = {"float", "packed_filters"}};
+enum { NAME = 24 };
+
+/* The name of the buffer's size number `at`, where each size has a buffer of its own. */
+static void buffer_name(int buffer, int at, char name[NAME])
+{
+    int n = snprintf(name, NAME, "%s", buffers[buffer].name);
+    if (at) snprintf(name + n, (size_t)(NAME - n), "_%d", at + 1);
+}
+
+/* A product reads halves and factors unless its data make it compute exactly, so that a judge knows no more
+ * than that all of them may be read: each is as large as what is written to it. */
+static void put_each_size(KernelText *t, int buffer)
+{
+    char name[NAME];
+    for (int k = 0; k < t->shared[buffer].n; k++) {
+        buffer_name(buffer, k, name);
+        buffer_printf(t->plan, "//@ buffer %s %s[%s]\n", buffers[buffer].type, name,
+                      t->shared[buffer].size[k]);
+    }
+}
+
+static void put_largest_size(KernelText *t, int buffer)
+{
+    int n = t->shared[buffer].n;
+    if (n) buffer_printf(t->plan, "//@ buffer %s %s[", buffers[buffer].type, buffers[buffer].name);
+    for (int k = 1; k < n; k++) buffer_puts(t->plan, "max(");
+    for (int k = 0; k < n; k++)
+        buffer_printf(t->plan, "%s%s%s", k ? ", " : "", t->shared[buffer].size[k], k ? ")" : "");
+    if (n) buffer_puts(t->plan, "]\n");
 }
 
 void product_buffers(KernelText *t)
 {
-    static const char *const names[TEXT_BUFFERS] = {
-        [LEFT_PARTS] = "half left_parts",         [LEFT_FACTORS] = "float2 left_factors",
-        [RIGHT_PARTS] = "half right_parts",       [RIGHT_FACTORS] = "float2 right_factors",
-        [PART_SUMS] = "float part_sums",          [PACKED_INPUT] = "float packed_input",
-        [PACKED_FILTERS] = "float packed_filters"};
-    for (int i = 0; i < TEXT_BUFFERS; i++) {
-        int n = t->shared[i].n;
-        if (n) buffer_printf(t->plan, "//@ buffer %s[", names[i]);
-        for (int k = 1; k < n; k++) buffer_puts(t->plan, "max(");
-        for (int k = 0; k < n; k++)
-            buffer_printf(t->plan, "%s%s%s", k ? ", " : "", t->shared[i].size[k], k ? ")" : "");
-        if (n) buffer_puts(t->plan, "]\n");
-    }
+    for (int i = 0; i < TEXT_BUFFERS; i++)
+        if (i < PART_SUMS)
+            put_each_size(t, i);
+        else
+            put_largest_size(t, i);
 }
 
 /* Pieces of lines of at most SHORT_LINE terms are split by a warp each, and most blocks have none: at a size
@@ -325,8 +361,21 @@ static void put_short_lines(ProductWriter *w, const char *side, const char *n)
         side, SHORT_LINE * w->m->parts, THREADS / 32, n, side, n, side, n, w->m->parts);
 }
 
+/* The names of a factor's halves and of what these are multiplied by, in the plan. */
+typedef struct {
+    char parts[NAME], factors[NAME];
+} SplitNames;
+
+static int name_split(ProductWriter *w, int buffer, const char *size, char name[NAME])
+{
+    const int at = find_size(w, buffer, size);
+    if (at < 0) return -1;
+    buffer_name(buffer, at, name);
+    return 0;
+}
+
 /* The buffers of a factor's halves, and the kernel that fills them. */
-static int put_split_kernel(ProductWriter *w, ProductOperand x)
+static int put_split_kernel(ProductWriter *w, ProductOperand x, SplitNames *names)
 {
     const MatrixProduct *m = w->m;
     const char *side = x == PRODUCT_A ? "left" : "right";
@@ -377,13 +426,13 @@ static int put_split_kernel(ProductWriter *w, ProductOperand x)
     snprintf(grid, sizeof grid, "ceil_div(%s, %d)%s%s", lines, a_block, times, pieces);
     snprintf(size, sizeof size, "(%s)%s * ceil_div(%s, %d) * %d", lines, times, depth, TERMS,
              2 * TERMS);
-    int rc = product_share(w, x == PRODUCT_A ? LEFT_PARTS : RIGHT_PARTS, size);
+    int rc = name_split(w, x == PRODUCT_A ? LEFT_PARTS : RIGHT_PARTS, size, names->parts);
     snprintf(size, sizeof size, "(%s)%s%s", lines, times, pieces);
-    rc |= product_share(w, x == PRODUCT_A ? LEFT_FACTORS : RIGHT_FACTORS, size);
+    rc |= name_split(w, x == PRODUCT_A ? LEFT_FACTORS : RIGHT_FACTORS, size, names->factors);
     buffer_printf(w->t->plan, "//@ launch split_%s_%d<<<%s, %d>>>(", side, number, grid,
                   along ? THREADS : 1024);
     rc |= kernel_put_arguments(k, w->t->plan, w->err);
-    buffer_printf(w->t->plan, ", %s_parts, %s_factors)\n", side, side);
+    buffer_printf(w->t->plan, ", %s, %s)\n", names->parts, names->factors);
     buffer_release(&own.body);
     buffer_release(&types);
     free(k);
@@ -425,9 +474,10 @@ static int put_launch(ProductWriter *w)
     const MatrixProduct *m = w->m;
     const int few = m->route == ROUTE_ROWS, packed = is_packed(m);
     ProductTexts t;
+    SplitNames left, right;
     Buffer *p = w->t->plan;
-    if (read_texts(w, &t) ||
-        (packed && (put_split_kernel(w, PRODUCT_A) || put_split_kernel(w, PRODUCT_B))))
+    if (read_texts(w, &t) || (packed && (put_split_kernel(w, PRODUCT_A, &left) ||
+                                         put_split_kernel(w, PRODUCT_B, &right))))
         return -1;
     buffer_printf(p, "//@ launch kernel_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d)", w->number,
                   t.rows, few ? FEW_ROWS : SIDE, t.columns, few ? FEW_COLUMNS : SIDE);
@@ -436,7 +486,9 @@ static int put_launch(ProductWriter *w)
     buffer_printf(p, ", %d, %d>>>(", THREADS, few ? FEW_SHARED : packed ? SHARED : DIRECT_SHARED);
     if (kernel_put_arguments(w->k, p, w->err)) return -1;
     if (m->parts > 1) buffer_puts(p, ", part_sums");
-    buffer_puts(p, packed ? ", left_parts, right_parts, left_factors, right_factors)\n" : ")\n");
+    if (packed)
+        buffer_printf(p, ", %s, %s, %s, %s", left.parts, right.parts, left.factors, right.factors);
+    buffer_puts(p, ")\n");
     return put_finish_launch(w, &t);
 }
 

@@ -22,7 +22,7 @@ enum {
     HELP_CONVOLVE_MAPS,
     HELP_CONVOLVE_HALO
 };
-/* Of KernelText.shared. */
+/* Of KernelText.shared. Those before PART_SUMS have a buffer for each size, the others one of the largest. */
 enum {
     LEFT_PARTS,
     LEFT_FACTORS,

@@ -47,6 +47,10 @@ is_right tile_piece
 grep -q 'ceil_div(height \* width, 64)' tile_piece.cu; ok $? "tiles go on from an image's row to the next"
 # Found by drawn graphs (2026-11-30), each a kernel that NVRTC refused or that was wrong at some sizes:
 for t in scan_fold scan_loop turned_rows one_term kept_loop chosen_loop; do is_right $t; done
+"$BUILD/bin/quern-kernel" --task two_depths >depths.cu && grep -q left_parts_2 depths.cu &&
+  "$BUILD/bin/quern-eval" --task two_depths --device sim:h100 depths.cu >out 2>&1 &&
+  [ "$(sed -n 's/^ *score *\([0-9]*\).*/\1/p' out)" -gt 1 ]
+ok $? "products of two depths write all of their halves: $(sed -n 's/^ *score *//p' out)"
 is_right depthwise_filters
 ! grep -q '^//@ op' depthwise_filters.cu; ok $? "convolutions of one channel a group are no op lines"
 "$BUILD/bin/quern-kernel" --task conv_chain --schedule '//@ schedule h route=library' >chain.cu &&
