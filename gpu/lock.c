@@ -20,10 +20,11 @@
 enum { ENTRY_BYTE = 0, HOLD_BYTE = 1 };
 static const double shortest_s = 50e-6, longest_s = 1e-3;
 /* Seconds for which a process that waits for the exclusive side lets no other process share the lock, and
- * those for which it does then: a candidate's run may take seconds, and checks need not wait for it. */
-static const double kept_s = 0.06, let_in_s = 0.06;
-static const double told_s =
-    0.1; /* a shared hold as long as this is logged, as every exclusive one */
+ * those for which it does then: a candidate's run may take seconds, and checks need not wait for it. It does
+ * so in this part of its time alone: each of several long works could begin before another one ends. */
+static const double kept_s = 0.06, let_in_s = 0.06, lent_part = 0.05;
+/* A shared hold as long as this is logged, as every exclusive one. */
+static const double told_s = 0.1;
 
 struct GpuLock {
     int fd;
@@ -117,10 +118,12 @@ static int waited_too_long(const GpuLock *l, double wait_s, Error *err)
 }
 
 /* Lock both bytes, or neither. A process that wants the exclusive side keeps the entry byte while
- * it waits for the shared holders, and lets others share now and then while one of them does not end. */
+ * it waits for the shared holders, and at first lets others share now and then while one of them does not
+ * end. */
 static int take(GpuLock *l, int type, double wait_s, Error *err)
 {
     double start = clock_seconds(), end = start + wait_s, pause = shortest_s, since = 0;
+    const double lent = start + lent_part * wait_s;
     int entered = 0;
     for (;;) {
         int rc = entered ? 1 : try_byte(l, ENTRY_BYTE, type, err);
@@ -140,7 +143,8 @@ static int take(GpuLock *l, int type, double wait_s, Error *err)
             if (entered) free_byte(l, ENTRY_BYTE);
             return waited_too_long(l, wait_s, err);
         }
-        if (entered && clock_seconds() - since > kept_s) {
+        const double now = clock_seconds();
+        if (entered && now < lent && now - since > kept_s) {
             free_byte(l, ENTRY_BYTE);
             entered = 0;
             clock_sleep(let_in_s);

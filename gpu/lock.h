@@ -2,8 +2,8 @@
  * of Quern on that GPU (checks, copies, sampling, training) takes the shared side around each short
  * batch of launches, so that it disturbs no timing and runs concurrently. A process that waits for
  * the exclusive side goes before processes that ask for the shared side later, so that timing is
- * never starved; behind a long work it lets them in half of the time. The kernel releases the lock of
- * a process that ends.
+ * never starved; behind a long work it lets them in half of the time, in the first twentieth of the time that
+ * it may wait. The kernel releases the lock of a process that ends.
  *
  * It is a pair of byte locks (F_OFD_SETLK) on quern-gpu-UUID.lock in /tmp, or in $QUERN_LOCK_DIR.
  * All users of the GPU, also in other containers, must use the same folder. The first process

@@ -234,6 +234,48 @@ static void test_no_starving(void **state)
     lock_close(a);
 }
 
+/* A process that always shares the lock by one of two handles, while it is let in within a quarter of a
+ * second. */
+static pid_t overlapping(int *ready)
+{
+    int fds[2];
+    assert_int_equal(pipe(fds), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        GpuLock *l[2];
+        Error e;
+        alarm(100);
+        if (lock_open(uuid, &l[0], &e) || lock_open(uuid, &l[1], &e) ||
+            lock_shared(l[0], 100, &e) || write(fds[1], "x", 1) != 1)
+            _exit(1);
+        for (int i = 0;; i = !i) {
+            if (lock_shared(l[!i], 0.25, &e)) {
+                lock_release(l[i]);
+                if (lock_shared(l[!i], 100, &e)) _exit(1);
+            }
+            clock_sleep(0.05);
+            lock_release(l[i]);
+        }
+    }
+    close(fds[1]);
+    *ready = fds[0];
+    return pid;
+}
+
+/* Works of which each begins before another one ends are let in at first alone. */
+static void test_overlapping(void **state)
+{
+    (void)state;
+    int ready;
+    pid_t sharer = overlapping(&ready);
+    assert_true(says(ready));
+    GpuLock *a = open_one();
+    int rc = lock_exclusive(a, 10, &err);
+    end(sharer);
+    assert_int_equal(rc, 0);
+    lock_close(a);
+}
+
 static void test_file(void **state)
 {
     (void)state;
@@ -273,11 +315,11 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sides),  cmocka_unit_test(test_descriptor),
-        cmocka_unit_test(test_idle),   cmocka_unit_test(test_contended),
-        cmocka_unit_test(test_nested), cmocka_unit_test(test_message),
-        cmocka_unit_test(test_death),  cmocka_unit_test(test_no_starving),
-        cmocka_unit_test(test_file)};
+        cmocka_unit_test(test_sides),       cmocka_unit_test(test_descriptor),
+        cmocka_unit_test(test_idle),        cmocka_unit_test(test_contended),
+        cmocka_unit_test(test_nested),      cmocka_unit_test(test_message),
+        cmocka_unit_test(test_death),       cmocka_unit_test(test_no_starving),
+        cmocka_unit_test(test_overlapping), cmocka_unit_test(test_file)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
