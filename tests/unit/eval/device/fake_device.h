@@ -47,6 +47,7 @@ struct Device {
     } began[1 << 14]; /* by call of the clock: the side, and the output's block */
     /* Time that only the host's clock shows, of the candidate's runs and of all runs. */
     double hidden_us, waits_us;
+    double stall_us; /* in which the candidate's next run waits for others */
     double baseline_us, candidate_us, noise; /* of a run, in us and as a share of it */
 };
 
@@ -345,6 +346,7 @@ static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode 
     out->us = (trusted ? d->baseline_us : d->candidate_us * d->work) * drift *
               (1 + d->noise * random_normal(&d->drift));
     if (!d->locked) out->us *= trusted ? 1 : 3; /* others run beside it */
+    if (!trusted) out->us += d->stall_us, d->stall_us = 0;
     d->alone += d->locked;
     out->flush_us = 30;
     out->host_us = out->us + out->flush_us + 20 + d->waits_us + (trusted ? 0 : d->hidden_us);

@@ -427,7 +427,10 @@ static void test_one_for_hopeless(void **state)
     assert_int_equal(measure("relu"), 0);
     assert_true(timing.n == 1 && fake.alone == 2);
     candidates_home = HOME_CANDIDATE;
-    fake.baseline_us = 15, fake.candidate_us = 10;
+    fake.baseline_us = 15, fake.candidate_us = 10, fake.stall_us = 90e3; /* its first run stalls */
+    assert_int_equal(measure("relu"), 0);
+    paired_ratio(&timing, 3, &v);
+    assert_true(timing.n > 1 && v.low > 1);
 }
 
 /* One verdict of long runs: places shift all of its ratios, and each run has noise. */
