@@ -188,12 +188,15 @@ local function take(q, who, lease_ms, scan, fresh, kin, ...)
 end
 
 -- One worker at a time takes several jobs of a class: else those of all would lie between one another's.
--- Returns 1 when it is this one's turn. ms 0: its turn is over.
+-- Returns 1 when it is this one's turn, also when the call is repeated. ms 0: its turn is over.
 local function turn(q, class, who, ms)
     local key = q .. 'turn:' .. class
-    if ms ~= '0' then return call('SET', key, who, 'NX', 'PX', ms) and 1 or 0 end
-    if call('GET', key) == who then call('DEL', key) end
-    return 1
+    local own = call('GET', key) == who
+    if ms == '0' then
+        if own then call('DEL', key) end
+        return 1
+    end
+    return (own or call('SET', key, who, 'NX', 'PX', ms)) and 1 or 0
 end
 
 -- ---- workers: a leased entry (stream, id, consumer, delivery). Each returns 0 when the lease is lost. ----

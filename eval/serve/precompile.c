@@ -289,6 +289,7 @@ static int take_in_turn(Precompile *p, Error *err)
     find_limits(p, &most, &whole);
     for (int i = 0; i < p->n_slots && held < whole; i++) {
         const int kin = held >= most;
+        if (kin && !*p->kin) return 0;
         if (p->slots[i].state != FREE) continue;
         int rc = take_into(p, &p->slots[i], 0, kin, err);
         if (rc < 0) return -1;
