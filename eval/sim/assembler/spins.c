@@ -71,14 +71,15 @@ static int is_of_parameter(const PtxInst *in)
 
 /* The last instruction that a branch forward leaves out on one of its ways; -1: it is none, or leaves the
  * loop. */
-static int end_of_branch(const Loop *l, int at)
+static int end_of_branch(Loop *l, int at)
 {
     int end = branch_target(l->p, &l->p->insts[at]);
-    if (end <= at || end > l->last) return -1;
+    if (end <= at || end > l->last || l->steps <= 0) return -1;
     for (int i = at + 1; i < end; i++) {
         const int to = branch_target(l->p, &l->p->insts[i]);
         if (to > end && to <= l->last) end = to;
     }
+    l->steps -= end - at;
     return end - 1;
 }
 
@@ -100,7 +101,8 @@ static void find_followers(Loop *l, int atomic)
                                (calls && is_of_parameter(in));
             const int skips = l->behind && in->guard >= 0 && l->follows[REG_PRED][in->guard] &&
                               !strcmp(in->op, "bra");
-            if (skips && end_of_branch(l, i) > until) until = end_of_branch(l, i);
+            const int end = skips ? end_of_branch(l, i) : -1;
+            if (end > until) until = end;
             if (ptx_has_dest(in) && (uses(l, in) || brings)) follow(l, &in->operands[0]);
             if (!l->stored && is_of_memory(in, "st") && uses(l, in)) l->stored = l->grows = 1;
         }
