@@ -20,11 +20,9 @@
 enum { BASELINE, CANDIDATE, SIDES };
 enum { STEP_REFILL, STEP_RUN, STEP_COMPARE, STEPS }; /* of a pair, for the log */
 enum {
-    SETS = 4, /* of inputs and outputs, where they are small */
-    BLOCK_SETS =
-        2, /* of one block of pairs, and of all pairs where tensors are large; one where they are
-                       very large */
-    CONTENTS = 2,                /* draws that the sets receive in turn */
+    SETS = 4,       /* of inputs and outputs, where they are small */
+    BLOCK_SETS = 2, /* of a block of pairs, and of all of large tensors; of very large ones one */
+    CONTENTS = 2,   /* draws that the sets receive in turn */
     ORDERS = SIDES * BLOCK_SETS, /* which side runs first, on which set */
     SHIFTED = 3,                 /* runs of check_shifted at most */
     MAX_PAIRS = 800,
@@ -32,8 +30,7 @@ enum {
 };
 _Static_assert((int)ORDERS == (int)PAIRED_ORDERS, "intervals are looked at after blocks of orders");
 
-/* Bytes. Larger tensors lie at many places; of a very large set one is enough, and each is poisoned for every
- * pair. */
+/* Bytes. Larger tensors lie at many places; of a very large set one is enough, poisoned for every pair. */
 static const size_t small_set = (size_t)256 << 20, large_set = (size_t)1 << 30;
 static const double same_share = 0.99; /* runs of equal calls differ by less */
 static const double filled = 0.9; /* of the room for buffers, beside guard zones and whole pages */
@@ -41,17 +38,14 @@ static const double filled = 0.9; /* of the room for buffers, beside guard zones
 /* A candidate that takes so many times what its baseline takes in its first pair of the timing, and a
  * millisecond more, is timed no further. */
 static const double hopeless = 5, hopeless_us = 1000;
-/* One that takes so many times as long, and so long, in the run before the lock is timed no further either:
- * five processes that take the GPU in turn make five times of it. Such runs took 4 of 62 s of an H200
- * (2026-11-30). */
+/* Nor is one that takes so many times as long, and so long, in the run before the lock: five processes that
+ * take the GPU in turn make five times of it. Such runs took 4 of 62 s of an H200 (2026-11-30). */
 static const double far_off = 25, far_off_us = 20e3;
-
 /* A wrong result of a longer run is not explained by another, nor is its time an accident. */
 static const double explained_us = 100e3;
 static const double warm_s = 0.010;       /* of uncounted pairs: clocks rise */
 static const double warm_us = 30e3;       /* of uncounted runs: as good as WARM_PAIRS pairs */
 static const double stays_warm_s = 0.250; /* clocks stay high so long after any process's timing */
-
 /* The host's clock may show this much more than the events before hidden work is suspected. */
 static const double host_factor = 1.5, host_slack_us = 400;
 
@@ -283,10 +277,8 @@ static void spend(PairedTiming *p, int step, double *since)
 /* Poison the outputs and both plans' buffers of a set. */
 static int poison_set(PairedTiming *p, int set, Error *err)
 {
-    return run_reset(&p->run[CANDIDATE][set], err) ||
-                   run_reset_own_buffers(&p->run[BASELINE][set], err)
-               ? -1
-               : 0;
+    if (run_reset(&p->run[CANDIDATE][set], err)) return -1;
+    return run_reset_own_buffers(&p->run[BASELINE][set], err);
 }
 
 /* One run of one side. It is a single run: of two, one could do the work of both. */
@@ -319,8 +311,7 @@ static int run_sides(PairedTiming *p, int first, int set, double us[SIDES], Faul
 
 /* ---- pairs ---- */
 
-/* Load both modules again, so that the code of either side lies at several places of memory over
- * the pairs (DEVICE_COPIES). */
+/* Load both modules again: over the pairs their code lies at several places of memory (DEVICE_COPIES). */
 static int load_side(PairedTiming *p, int side, Fault *f)
 {
     int rc = loaded_again(p->loaded[side], f);
@@ -394,17 +385,17 @@ static int is_warm(const PairedTiming *p)
 }
 
 /* Others may run beside either side: of three runs of the baseline the fastest counts, and of two of the
- * candidate where the first was short enough for one stall of the device to make it so long. */
+ * candidate where one stall of the device could make the first so long. */
 static int repeat_far_off(PairedTiming *p, double us[SIDES], Fault *f)
 {
-    int rc = 0;
-    for (int i = 0; i < 3 && !rc && is_far_off(p, us); i++) {
+    for (int i = 0, rc; i < 3 && is_far_off(p, us); i++) {
         const int side = i ? BASELINE : CANDIDATE;
         double again = us[side];
-        if (side == BASELINE || us[CANDIDATE] < explained_us) rc = run_side(p, side, 0, &again, f);
+        if (side == CANDIDATE && again >= explained_us) continue;
+        if ((rc = run_side(p, side, 0, &again, f)) != 0) return rc;
         us[side] = fmin(us[side], again);
     }
-    return rc;
+    return 0;
 }
 
 /* Run each side once before the lock is taken, beside whatever else runs there: libraries prepare
@@ -511,11 +502,11 @@ static int profile(PairedTiming *p, DeviceTiming *out, Fault *f)
 static void log_spent(const PairedTiming *p, const DeviceTiming *t, double start,
                       const double at[3])
 {
-    double ratio =
-        t->n ? statistics_median(t->baseline_us, t->n) / statistics_median(t->candidate_us, t->n)
-             : 0;
-    Pairs pairs = timing_pairs(t);
-    double half = t->n ? statistics_half_width(&pairs) : 0;
+    const Pairs pairs = timing_pairs(t);
+    const double half = t->n ? statistics_half_width(&pairs) : 0,
+                 ratio = t->n ? statistics_median(t->baseline_us, t->n) /
+                                    statistics_median(t->candidate_us, t->n)
+                              : 0;
     log_debug("buffers and lock %.1f ms, warming up %.1f ms, telemetry %.1f ms, %d pairs in %.1f "
               "ms; refilling %.1f ms, running %.1f ms, "
               "comparing %.1f ms; ratio %.4f, half of its interval %.4f",
