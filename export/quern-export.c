@@ -154,8 +154,9 @@ int main(int argc, char **argv)
         return log_close(EXIT_STATUS_FAILED);
     }
     if (faster && p.judged.verdict.score <= 1) {
-        log_warn("the candidate scores %.3f: it is not faster than the baseline",
-                 p.judged.verdict.score);
+        const char *why = verdict_unshown(&p.judged.verdict);
+        log_warn("the candidate scores %.3f: it is not faster than the baseline%s%s",
+                 p.judged.verdict.score, why ? "; " : "", why ? why : "");
         return log_close(EXIT_STATUS_FAILED);
     }
     if (write_package(&p, &err)) log_die(&err);

@@ -339,10 +339,11 @@ static void say_shown(Judgement *j, const Shown *s)
     int is_written = s->written.state == WRITTEN_ALL;
     j->unshown = has_own_launches(j) && ((!(s->all && is_written) && !n) || s->scaled);
     if (has_own_launches(j) && s->scaled)
-        verdict_pass(&j->verdict, "the time is not shown: %d launch%s could not be run in part",
-                     s->scaled, s->scaled > 1 ? "es" : "");
+        verdict_pass(&j->verdict, VERDICT_UNSHOWN "%d launch%s could not be run in part", s->scaled,
+                     s->scaled > 1 ? "es" : "");
     if (j->unshown && !is_written)
-        verdict_pass(&j->verdict, "it is not shown that all of %s is written: a kernel has %s",
+        verdict_pass(&j->verdict,
+                     VERDICT_UNSHOWN "it is not shown that all of %s is written: a kernel has %s",
                      s->written.label, s->written.why);
     if (s->all || (s->n && !n))
         verdict_pass(&j->verdict, VERDICT_SHOWN "%lld %s of %d output%s compared%s",

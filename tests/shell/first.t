@@ -51,6 +51,11 @@ for t in scan_fold scan_loop turned_rows one_term kept_loop chosen_loop; do is_r
   "$BUILD/bin/quern-eval" --task two_depths --device sim:h100 depths.cu >out 2>&1 &&
   [ "$(sed -n 's/^ *score *\([0-9]*\).*/\1/p' out)" -gt 1 ]
 ok $? "products of two depths write all of their halves: $(sed -n 's/^ *score *//p' out)"
+sed '/buffer half left_parts\[/s/\[/[2 * /' depths.cu >holes.cu
+"$BUILD/bin/quern-eval" --task two_depths --device sim:h100 holes.cu >out 2>&1
+grep -q '^  score *1.000' out &&
+  grep -q '^  timed size: no speedup counts, since .* buffer left_parts is written' out
+ok $? "a verdict says why a speedup does not count"
 is_right depthwise_filters
 ! grep -q '^//@ op' depthwise_filters.cu; ok $? "convolutions of one channel a group are no op lines"
 "$BUILD/bin/quern-kernel" --task conv_chain --schedule '//@ schedule h route=library' >chain.cu &&

@@ -119,6 +119,14 @@ static void put_field(Record *r, const Verdict *v, const char *task, const Verdi
     }
 }
 
+const char *verdict_unshown(const Verdict *v)
+{
+    for (int i = 0; i < v->n_checks; i++)
+        if (!strncmp(v->checks[i], VERDICT_UNSHOWN, strlen(VERDICT_UNSHOWN)))
+            return v->checks[i] + strlen(VERDICT_SHOWN);
+    return NULL;
+}
+
 void verdict_pass(Verdict *v, const char *fmt, ...)
 {
     va_list ap;

@@ -71,6 +71,10 @@ void verdict_release(Verdict *v);
 
 /* How the line begins that says what was compared at the timed size of a predicted verdict. */
 #define VERDICT_SHOWN "timed size: "
+/* And one that says why the speedup is 1 at most. */
+#define VERDICT_UNSHOWN VERDICT_SHOWN "no speedup counts, since "
+/* That line, behind "timed size: "; NULL: there is none. */
+const char *verdict_unshown(const Verdict *v);
 /* Add a line to the checks that were passed; dropped when there are VERDICT_MAX_CHECKS. */
 void verdict_pass(Verdict *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Add a warning, unless it is there or there are VERDICT_MAX_WARNINGS. */
