@@ -264,7 +264,7 @@ typedef struct {
     int n;
     struct {
         DevicePtr p;
-        int tried, idle; /* are set */
+        int tried, idle; /* are added to */
     } of[DEVICE_MAX_IDLE];
 } DeviceIdle;
 

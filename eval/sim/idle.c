@@ -27,6 +27,7 @@ typedef struct {
     DeviceIdle *out;
     Random r;
     uint64_t block;
+    int again; /* the first and the last block have been looked at before */
     AccessTrace trace;
     Ranges read, changed;         /* read: of the tensor at hand */
     unsigned char *before, *base; /* what `changed` holds before a run, and behind the usual one */
@@ -268,7 +269,8 @@ static void look_at_launch(Idle *x, double work, int launches)
     int left = units < BLOCKS ? (int)units : BLOCKS;
     x->n_doubts = 0;
     for (int i = 0; i < ATTEMPTS && left; i++) {
-        uint64_t block = !i ? units - 1 : i == 1 ? 0 : random_below(&x->r, units);
+        const int from = x->again && units > BLOCKS ? i + 2 : i;
+        uint64_t block = !from ? units - 1 : from == 1 ? 0 : random_below(&x->r, units);
         left -= look_at_block(x, block, 1.0 / launches / left);
     }
 }
@@ -278,6 +280,7 @@ void sim_idle(Device *d, const DeviceLaunch *launches, int n, DeviceIdle *out)
     Idle x = {.d = d, .out = out, .left = out->budget};
     int own = 0;
     random_init(&x.r, out->seed, 0);
+    for (int t = 0; t < out->n; t++) x.again |= out->of[t].tried > 0;
     d->exec.counted = d->exec.reversed = 0;
     for (int i = 0; i < n; i++)
         own += !launches[i].op_line && !launches[i].cooperative && sim_kernel_of(&launches[i]);
