@@ -346,9 +346,9 @@ static void say_shown(Judgement *j, const Shown *s)
                      VERDICT_UNSHOWN "it is not shown that all of %s is written: a kernel has %s",
                      s->written.label, s->written.why);
     if (s->all || (s->n && !n))
-        verdict_pass(&j->verdict, VERDICT_SHOWN "%lld %s of %d output%s compared%s",
-                     (long long)s->n, s->unit, s->outputs, s->outputs > 1 ? "s" : "",
-                     s->all ? "" : ", not the others");
+        verdict_pass(&j->verdict, VERDICT_SHOWN "%lld %s%s of %d output%s compared%s",
+                     (long long)s->n, strcmp(s->unit, "elements") ? "places along " : "", s->unit,
+                     s->outputs, s->outputs > 1 ? "s" : "", s->all ? "" : ", not the others");
     else if (n)
         verdict_pass(&j->verdict, VERDICT_SHOWN "outputs compared with less %s%s%s in its place",
                      t->axis_name[s->shortened[0]], n > 1 ? " and less " : "",

@@ -8,11 +8,11 @@
 
 enum {
     TRIAL = 5, /* of case_seed, in no other run */
-    FEW = 2,   /* idle elements that may be no accident */
+    FEW = 2,   /* fewer idle elements may be an accident */
     LOOKS = 4, /* at each workload where one look finds so many, each at four blocks of a launch */
-    TIMES = 5  /* so large is their share, by the share at the small workload, if they are none, */
+    TIMES = 5  /* the share of idle elements is so many times that at the small workload, */
 };
-static const double least_share = 0.3; /* and at least this: channels that are dead are idle, too */
+static const double least_share = 0.3; /* and at least this: dead channels are idle, too */
 
 /* Thread-instructions, for each workload: half a second where the plan would win. */
 static const double usual_budget = 6e7, win_budget = 4e8;
@@ -96,8 +96,8 @@ void timed_idle(const Judgement *j, const Run *r, int wins, DeviceIdle *out)
     for (int i = 0; i < LOOKS && (!i || is_suspect(out)); i++) look(r, out);
 }
 
-/* One more idle element than were found may be among the small workload's: some never matter, such as what is
- * multiplied by a target that is zero. */
+/* Some elements never matter, such as those that a target of zero multiplies. The small workload may have one
+ * that was not found. */
 static int is_left_out(const DeviceIdle *timed, const DeviceIdle *small, int i)
 {
     const double share = share_of(timed, i),
