@@ -4,8 +4,6 @@
 #include <math.h>
 
 enum { SECTOR = 32, LINE_SECTORS = 4, WARP = 32 };
-/* Barriers of a block at most: behind more, as in a loop over tiles, phases are short. */
-enum { MOST_PHASES = 6 };
 
 /* What L2 takes for a written sector, in read ones (an H200, 2026-11-29: store_cg, store_l2 and rewrite_l2 of
  * tests/bench/rates take 1.3 to 1.45). */
@@ -17,7 +15,6 @@ typedef struct {
     double sm_cycles[TIME_RESOURCE_COUNT]; /* cycles of one SM */
     double gpu_s[TIME_RESOURCE_COUNT];     /* seconds of the whole GPU */
     double first_cycles;                   /* until its first loads have arrived */
-    int in_phases;                         /* its threads meet, but seldom */
 } Model;
 
 static double lanes(double warp_insts, int width)
@@ -267,16 +264,6 @@ typedef struct {
     int first;
 } Wave;
 
-/* Cycles of `here` blocks of an SM whose threads meet a few times: what lies between is a phase of loads, of
- * arithmetic or of stores. A block alone has these one after another; of several, one hides behind another
- * by chance. The exponents are those of row kernels on an H200 (2026-11-30: GroupNorm and SiLU of 512 rows
- * by one, two and four blocks of an SM, LayerNorm and RMSNorm; docs/measurements/timemodel.md). */
-static double phases(double memory, double pipes, double waits, double here)
-{
-    const double n = 1.2 + 0.5 * log2(larger(1, here));
-    return pow(pow(memory, n) + pow(pipes, n) + pow(waits, n), 1 / n);
-}
-
 /* Seconds of a wave. The blocks of the first one start and wait for their first loads together, and share the
  * SM's pipes from then on. Later ones start as others end, and wait behind these. Memory serves one of them
  * before the other, so that their waits hide behind one another. */
@@ -292,8 +279,7 @@ static double wave(const Model *m, Wave w, double block_cycles)
     }
     double computing = first + sqrt(pipes * pipes + rest * rest),
            loading = sqrt(memory * memory + block_cycles * block_cycles);
-    const double apart = m->in_phases ? phases(memory, pipes, block_cycles, here) : 0;
-    return larger(apart, larger(computing, loading)) / hz;
+    return larger(computing, loading) / hz;
 }
 
 static const char *const resource_names[] = {
@@ -384,7 +370,6 @@ int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Erro
         out->resource_s[i] = larger(cycles[i] / p->sm_count / p->clock_hz, gpu[i]);
     }
     latencies(p, c, &average, &slowest);
-    m.in_phases = c->block_barriers > 0 && c->block_barriers <= (uint64_t)MOST_PHASES * c->blocks;
     /* A block ends with its slowest warp, and the last wave with its slowest block. */
     double start = p->block_cycles + p->block_warp_cycles * out->occupancy.warps_per_block;
     double usual = start + average, last = start + slowest;

@@ -13,10 +13,6 @@
  *    they hit, and barriers. Little's law follows: with few resident warps few bytes are in flight,
  *    and the latency bounds the wave.
  *
- * Where the threads of a block meet at one to six barriers, M, P and L have phases of their own, and a wave
- * takes at least (M^n + P^n + L^n)^(1/n), where n is 1.2 for a block of an SM alone, and 0.5 more for twice
- * as many.
- *
  * The root of squares is what an H200 shows between the two limits (docs/timemodel.md): near T = L
  * queues form, and neither hides the other completely. A launch is never shorter than its heaviest
  * block alone on an SM, or than an SM's share of the blocks as heavy as that, by instructions and by

@@ -135,29 +135,6 @@ static void test_dram_by_hand(void **state)
              3 * t.seconds + 2.5e-6 + 2 * 1.1e-6, 1e-9);
 }
 
-/* Seconds of 16 blocks of an SM, `here` at a time, that load and compute, with `barriers` each. */
-static double phased(int here, int barriers)
-{
-    SimCounts c = grid(64, 128);
-    c.registers = here == 1 ? 255 : 120;
-    c.dynamic_shared = here == 1 ? 200 << 10 : 0;
-    c.global_load_requests = c.global_load_wavefronts = 1000000;
-    c.global_load_sectors = c.dram_read_sectors = 4000000, c.global_load_bytes = 128000000;
-    c.global_waits = c.warps, c.global_waits_max = 1;
-    c.warp_insts = c.by_class[INST_FP32] = 40000000, c.warp_insts_max = 10000;
-    c.warp_barriers = (uint64_t)barriers * c.warps;
-    return predict(profile("h100"), &c, 4).seconds;
-}
-
-/* A block alone loads, waits at its barrier and computes; several hide most of it, and so do many tiles. */
-static void test_phases(void **state)
-{
-    (void)state;
-    assert_true(phased(1, 1) > 1.2 * phased(1, 0));
-    assert_true(phased(4, 1) < 0.9 * phased(1, 1));
-    close_to(phased(1, 7), phased(1, 0), 0.05);
-}
-
 /* 4 blocks of one warp that issue 10^5 fp32 instructions in a chain of 4 cycles each: latency
  * alone. */
 static void test_latency_by_hand(void **state)
@@ -698,18 +675,17 @@ static void test_intervals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_occupancy),    cmocka_unit_test(test_dram_by_hand),
-        cmocka_unit_test(test_phases),       cmocka_unit_test(test_latency_by_hand),
-        cmocka_unit_test(test_pipes),        cmocka_unit_test(test_h200_streams),
-        cmocka_unit_test(test_h200_kernels), cmocka_unit_test(test_rankings),
-        cmocka_unit_test(test_atomics),      cmocka_unit_test(test_few_lines),
-        cmocka_unit_test(test_slowest_warp), cmocka_unit_test(test_junk_loads),
-        cmocka_unit_test(test_idle_blocks),  cmocka_unit_test(test_counters),
-        cmocka_unit_test(test_fills),        cmocka_unit_test(test_l1_and_l2),
-        cmocka_unit_test(test_shared_reads), cmocka_unit_test(test_second_pass),
-        cmocka_unit_test(test_shared_waits), cmocka_unit_test(test_first_wave),
-        cmocka_unit_test(test_windows),      cmocka_unit_test(test_lines_at_a_time),
-        cmocka_unit_test(test_intervals)};
+        cmocka_unit_test(test_occupancy),       cmocka_unit_test(test_dram_by_hand),
+        cmocka_unit_test(test_latency_by_hand), cmocka_unit_test(test_pipes),
+        cmocka_unit_test(test_h200_streams),    cmocka_unit_test(test_h200_kernels),
+        cmocka_unit_test(test_rankings),        cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_few_lines),       cmocka_unit_test(test_slowest_warp),
+        cmocka_unit_test(test_junk_loads),      cmocka_unit_test(test_idle_blocks),
+        cmocka_unit_test(test_counters),        cmocka_unit_test(test_fills),
+        cmocka_unit_test(test_l1_and_l2),       cmocka_unit_test(test_shared_reads),
+        cmocka_unit_test(test_second_pass),     cmocka_unit_test(test_shared_waits),
+        cmocka_unit_test(test_first_wave),      cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_lines_at_a_time), cmocka_unit_test(test_intervals)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
