@@ -679,6 +679,7 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
     extrapolate_heaviest(heavier(s), out);
     out->path_cycles = (uint64_t)(order_waits(s) + closing);
     out->atomic_near_lines = (uint64_t)(s->near_lines * (double)out->atomic_lines);
+    out->copy_waits = mem->copy_waits;
     extrapolate_traffic(p, t, mem->n_allocs, resident / (double)s->cluster, out);
     out->registers = registers;
     out->blocks *= s->cluster;

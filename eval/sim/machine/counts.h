@@ -155,6 +155,7 @@ typedef struct {
      * warp of the block that waited the most for DRAM, and for DRAM or L2, times the warps of the
      * block. */
     uint64_t leader_dram_waits, leader_far_waits;
+    uint64_t copy_waits; /* of warps of the sampled blocks, behind copies from DRAM to shared memory */
     /* By how much the block that waits the longest for others lags behind; and the cycles that the launch
      * takes longer since its blocks wait for one another (memory/block_waits.h). */
     uint64_t delay_max, path_cycles;

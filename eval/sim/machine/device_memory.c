@@ -467,6 +467,7 @@ void devmem_launch(DevMem *m)
         m->allocs[i].asked = m->allocs[i].waits = 0;
         begin_parts(&m->allocs[i]);
     }
+    m->copy_waits = 0;
     m->tag_floor = m->next_tag++; /* the floor itself means "several blocks" */
     m->n_tags = 1;
 }

@@ -114,7 +114,7 @@ struct Warp {
     WarpPath ahead; /* by how much the path up to here is longer, by waits for other warps */
     /* Since the last code block began: its waits, and requests that went to DRAM or to L2. */
     uint32_t open_waits, dram_requests, l2_requests;
-    int dram_buffer; /* that the last of those to DRAM read */
+    int dram_buffer; /* that the last of those to DRAM read; -1: it was a copy to shared memory */
     uint32_t tid[3][LANES];
     uint64_t stored;    /* 1 + the line, and a bit per sector, of a store; 0: no last access */
     const Inst *awaits; /* the last wait at an mbarrier, whose phase had not ended; NULL: none */

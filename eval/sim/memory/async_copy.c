@@ -296,7 +296,7 @@ static int check_source(Warp *w, const Inst *in, uint32_t m, const uint32_t *siz
     for (uint32_t rest = read & ~whole; rest; rest &= rest - 1)
         if (check_tail(w, in, __builtin_ctz(rest), sizes[__builtin_ctz(rest)])) return -1;
     if (read != whole && !access_begin(w, in, read, &from)) return 1;
-    if (read) traffic_count(w, &from, MEM_LOAD); /* a tail counts the sectors of a full copy */
+    if (read) traffic_count_copy(w, &from, MEM_LOAD); /* a tail counts the sectors of a full copy */
     return 0;
 }
 

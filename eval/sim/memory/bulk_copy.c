@@ -306,7 +306,7 @@ static int check_global(Warp *w, Span s, int writes)
         if (writes ? global_check_store(w, &p.a, changes)
                    : global_check_load(w, &p.a) || proxy_check_global(w, &p.a))
             return -1;
-        traffic_count(w, &p.a, writes ? MEM_STORE : MEM_LOAD);
+        traffic_count_copy(w, &p.a, writes ? MEM_STORE : MEM_LOAD);
     }
     return 0;
 }

@@ -12,7 +12,10 @@ static inline void traffic_settle_waits(Warp *w, uint32_t waits)
         uint32_t dram = w->dram_requests < w->open_waits ? w->dram_requests : w->open_waits,
                  left = w->open_waits - dram;
         w->dram_waits += dram;
-        if (dram) w->x->mem->allocs[w->dram_buffer].waits += dram;
+        if (w->dram_buffer < 0)
+            w->x->mem->copy_waits += dram;
+        else if (dram)
+            w->x->mem->allocs[w->dram_buffer].waits += dram;
         w->l2_waits += w->l2_requests < left ? w->l2_requests : left;
         w->dram_requests = w->l2_requests = 0;
     }
@@ -34,5 +37,13 @@ void traffic_start_block(Exec *x);
 
 /* kind: MEM_LOAD, MEM_STORE, MEM_ATOM. Counts nothing in a run whose time is not predicted. */
 void traffic_count(Warp *w, const Access *a, int kind);
+
+/* As traffic_count, of a copy between global and shared memory. */
+static inline void traffic_count_copy(Warp *w, const Access *a, int kind)
+{
+    const uint32_t before = w->dram_requests;
+    traffic_count(w, a, kind);
+    if (w->dram_requests != before) w->dram_buffer = -1;
+}
 
 #endif

@@ -323,6 +323,9 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
     double touched = (double)c->dram_read_sectors,
            past_l1 = (double)c->global_load_sectors - (double)c->l1_hit_sectors,
            kept = extrapolate_kept(p, wave_footprint * SECTOR / own_share(p));
+    /* A copy of several buffers arrives as a whole, so that its waits are those of the launch's mean. */
+    waits.all += (double)c->copy_waits;
+    waits.dram += (double)c->copy_waits * (touched > 0 ? fmin(1, dram / touched) : 1);
     /* What a block reads again finds its data in L2 as far as those of a wave stay there. */
     if (past_l1 > touched) dram += (past_l1 - touched) * (1 - kept);
     c->footprint_read_bytes = whole(all.once * SECTOR);
