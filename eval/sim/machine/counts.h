@@ -155,7 +155,7 @@ typedef struct {
      * warp of the block that waited the most for DRAM, and for DRAM or L2, times the warps of the
      * block. */
     uint64_t leader_dram_waits, leader_far_waits;
-    uint64_t copy_waits; /* of warps of the sampled blocks, behind copies from DRAM to shared memory */
+    uint64_t copy_waits; /* of sampled warps, behind copies from DRAM to shared memory */
     /* By how much the block that waits the longest for others lags behind; and the cycles that the launch
      * takes longer since its blocks wait for one another (memory/block_waits.h). */
     uint64_t delay_max, path_cycles;
@@ -167,6 +167,7 @@ typedef struct {
     uint64_t heaviest_insts, heavy_insts, heavy_blocks;
     /* The same by the cycles of the SM's memory (memory/busy.h), whose sum over all blocks stands first. */
     uint64_t memory_cycles, heaviest_memory, heavy_memory, heavy_memory_blocks;
+    uint64_t copy_sectors; /* of loads past L1, those of copies to shared memory */
     uint64_t async_copies; /* cp.async requests; also counted as global loads and shared stores */
 
     /* Distinct bytes that the launch touches over all blocks, by loads and by stores and atomics,

@@ -89,7 +89,7 @@ typedef struct {
     uint32_t *tag_order;          /* what the fence before this tag releases (memory/order.h) */
     int n_tags, cap_tags;
     uint32_t launch_id, first_id; /* first_id: at devmem_launch */
-    uint64_t copy_waits; /* as `waits` of a buffer, behind copies to shared memory, since devmem_launch */
+    uint64_t copy_waits;          /* as a buffer's `waits`, behind copies to shared memory */
     int assume;  /* unwritten bytes of a writable buffer read as zeros, which is no fault */
     int assumed; /* that has happened, or a load of a variable that other blocks may have changed */
     AccessTrace *trace; /* of what kernels access; NULL: nobody asks */

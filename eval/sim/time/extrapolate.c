@@ -273,10 +273,13 @@ static void settle_waits(const Waits *w, double cold, double kept, SimCounts *c)
     c->leader_far_waits = whole(first * (1 - (1 - cold) * w->near / w->all) + later);
 }
 
-/* The share of L2 for what one SM reads: where L2 has halves, half of it lies in both. */
-static double own_share(const Profile *p)
+/* The share of L2 that keeps what blocks read again. Where L2 has halves, half of what one SM reads lies in
+ * both. Loops over tiles, which copy to shared memory, read again what they have just read, so that their
+ * copies have all of it (convolutions by tensor maps on an H200, 2026-11-30). */
+static double own_share(const Profile *p, const SimCounts *c, double past_l1)
 {
-    return 2 * p->l2_share / (1 + p->l2_share);
+    const double copies = past_l1 > 0 ? fmin(1, (double)c->copy_sectors / past_l1) : 0;
+    return copies + (1 - copies) * 2 * p->l2_share / (1 + p->l2_share);
 }
 
 void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
@@ -322,7 +325,7 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
     free(parts);
     double touched = (double)c->dram_read_sectors,
            past_l1 = (double)c->global_load_sectors - (double)c->l1_hit_sectors,
-           kept = extrapolate_kept(p, wave_footprint * SECTOR / own_share(p));
+           kept = extrapolate_kept(p, wave_footprint * SECTOR / own_share(p, c, past_l1));
     /* A copy of several buffers arrives as a whole, so that its waits are those of the launch's mean. */
     waits.all += (double)c->copy_waits;
     waits.dram += (double)c->copy_waits * (touched > 0 ? fmin(1, dram / touched) : 1);

@@ -625,6 +625,28 @@ static void test_shared_waits(void **state)
     close_to((double)c.leader_far_waits, 10000 * (1 - 0.75 * 0.9 * near), 0.001);
 }
 
+/* A second pass by copies to shared memory has all of L2's 50 MiB. The waits behind copies, of whatever
+ * buffers, are those of the launch's mean: half of what the copies read comes from DRAM. */
+static void test_copies(void **state)
+{
+    (void)state;
+    SimCounts c = grid(1000, 256), shared = grid(4000, 256);
+    const BufferTraffic pass = {.read = 8, .size = 50e6, .waits = 1};
+    c.dram_read_sectors = (uint64_t)(50e6 / 32);
+    c.global_load_sectors = 2 * c.dram_read_sectors;
+    c.copy_sectors = c.global_load_sectors;
+    extrapolate_traffic(profile("h100"), &pass, 1, 1000, &c);
+    close_to((double)c.dram_read_sectors, 50e6 / 32, 0.001);
+
+    const BufferTraffic b[] = {{.read = 400, .size = 40e6},
+                               {.read = 400, .size = 1e4, .common = 312.5, .common_read = 400}};
+    shared.dram_read_sectors = shared.global_load_sectors = (uint64_t)(2 * 40e6 / 32);
+    shared.leader_dram_waits = shared.leader_far_waits = 10000, shared.copy_waits = 40;
+    extrapolate_traffic(profile("h100"), b, 2, 1000, &shared);
+    close_to((double)shared.leader_dram_waits, 10000 * (0.25 + 0.75 * 0.5), 0.001);
+    assert_int_equal(shared.leader_far_waits, 10000);
+}
+
 /* The waits for DRAM, of 1000, of 4000 blocks that read one sector, `resident` at a time. */
 static uint64_t cold_waits(double resident)
 {
@@ -685,7 +707,8 @@ int main(void)
         cmocka_unit_test(test_l1_and_l2),       cmocka_unit_test(test_shared_reads),
         cmocka_unit_test(test_second_pass),     cmocka_unit_test(test_shared_waits),
         cmocka_unit_test(test_first_wave),      cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_lines_at_a_time), cmocka_unit_test(test_intervals)};
+        cmocka_unit_test(test_lines_at_a_time), cmocka_unit_test(test_intervals),
+        cmocka_unit_test(test_copies)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
