@@ -277,7 +277,7 @@ void bound_write(const Bound *b, const Profile *gpu, Buffer *out)
         if (b->known) buffer_printf(out, ", the bound is %.4g us", b->best_us);
         /* An estimate of eager PyTorch by its bytes may be too small by a factor of two. */
         if (b->known && b->measured)
-            buffer_printf(out, ": %.3gx at most", b->eager_us / b->best_us);
+            buffer_printf(out, ": about %.3gx at most", b->eager_us / b->best_us);
     }
     buffer_printf(out, " (the model of sim:%s)", gpu->name);
 }
