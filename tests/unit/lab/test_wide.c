@@ -49,7 +49,7 @@ static void wide_tasks_are_drawn(void **state)
                        .plain = 1,
                        .exemplars = 2,
                        .facts = &facts,
-                       .draw = {.width = 0.25, .temperature = 1, .floor = 0.5, .apart = 1},
+                       .draw = {.temperature = 1, .floor = 0.5, .apart = 1},
                        .more = wide_write,
                        .ctx = &w,
                        .seed = 1};
