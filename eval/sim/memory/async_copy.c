@@ -319,13 +319,13 @@ static int copy_async(Warp *w, const Inst *in, uint32_t m)
         if (size)
             memcpy(c->data[i], devmem_host(w->x->mem, access_lane_address(w, in->mem, i)), size);
     }
-    /* A device may store the bytes from now on: what others read there without a barrier since is a race. */
-    if (landing_begin(w, in, c, m, &to) || shared_check_overwrite(w, &to.access, always_changes))
-        return -1;
+    if (landing_begin(w, in, c, m, &to)) return -1;
     for (uint32_t rest = w->x->wgmma ? m : 0; rest; rest &= rest - 1)
         if (wgmma_check_copy(w, in, __builtin_ctz(rest), c->to[__builtin_ctz(rest)],
                              (uint32_t)words * 4))
             return -1;
+    /* A device may store the bytes from now on: what others read there without a barrier since is a race. */
+    if (shared_check_overwrite(w, &to.access, always_changes)) return -1;
     n->shared_store_requests++;
     n->shared_store_wavefronts += to.access.p->wavefronts;
     traffic_count_shared(n, in->mem->traffic, to.access.p);
