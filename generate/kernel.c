@@ -228,7 +228,7 @@ static size_t name_length(const char *at)
 static int find_parameters(const char *text, Name name[MOST_PARAMETERS])
 {
     static const char head[] = "_@(";
-    const char *at = strstr(text, head);
+    const char *global = strstr(text, "__global__"), *at = strstr(global ? global : text, head);
     Name last = {0};
     int n = 0;
     if (!at) return 0;
