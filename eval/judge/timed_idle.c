@@ -51,7 +51,7 @@ static DevicePtr tensor_of(const Judgement *j, const Run *r, int i)
     return is_float ? r->memory.buffers[b] : 0;
 }
 
-/* Of other outputs elements are compared, whose sums are short. */
+/* Are all outputs scalars? The elements of other outputs are compared, and their sums are short. */
 static int is_scalar(const Task *t)
 {
     for (int i = 0; i < t->n_outputs; i++)

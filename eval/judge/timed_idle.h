@@ -7,7 +7,7 @@
 #include "eval/judge/judgement.h"
 #include "eval/judge/run.h"
 
-/* Of the open run of the timed contents, whose memory loses what it holds. wins: it may take longer. */
+/* Looks at the open run of the timed contents, and overwrites its memory. wins: the look may take longer. */
 void timed_idle(const Judgement *j, const Run *r, int wins, DeviceIdle *out);
 
 /* After the run is closed: 1 where the small workload uses all of a tensor of which a part is idle, a wrong

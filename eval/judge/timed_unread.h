@@ -8,7 +8,7 @@
 #include "eval/judge/judgement.h"
 #include "eval/judge/run.h"
 
-/* Of the open run of the timed contents: tensors of which a part is not read, that should be. */
+/* Finds tensors of which the open run of the timed contents should read a part that it does not read. */
 void timed_unread(const Judgement *j, const Run *r, DeviceUnread *out);
 
 /* After the run is closed: 1 where the small workload reads all of one of them, a wrong result; 0; or -1. */

@@ -153,7 +153,8 @@ __device__ inline void advance(Turn *t)
     if (t->at >= t->period) t->at -= t->period;
 }
 
-/* What one thread has found. worst: complement, since the least key is the worst, and of equals the first. */
+/* The findings of one thread. worst: the complement of a key. The least key is the worst element, and among
+ * equal keys the first one. */
 struct Found {
     u64 wrong, unwritten, first, first_unwritten, worst;
 };

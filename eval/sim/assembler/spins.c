@@ -53,7 +53,7 @@ static int uses(const Loop *l, const PtxInst *in)
     return in->guard >= 0 && l->follows[REG_PRED][in->guard];
 }
 
-/* Of ld or st: is it one of memory? */
+/* Is the instruction an `op`, ld or st, that accesses memory and no parameter? */
 static int is_of_memory(const PtxInst *in, const char *op)
 {
     return !strcmp(in->op, op) && !ptx_has_mod(in, "param");
@@ -109,7 +109,7 @@ static void find_followers(Loop *l, int atomic)
     }
 }
 
-/* Of an access: does its address follow from the result, or what an atomic stores? */
+/* Does the result decide the access's address, or the value that an atomic access stores? */
 static int works(const Loop *l, const PtxInst *in)
 {
     if (is_of_memory(in, "st")) return reads(l, &in->operands[0]);
@@ -158,7 +158,8 @@ static int ends(Loop *l, int atomic)
     return found;
 }
 
-/* What the atomic of the loop, or the one that the loop calls, is of ATOMIC_WAITS and ATOMIC_DECIDES. */
+/* The flags ATOMIC_WAITS and ATOMIC_DECIDES of the atomic in the loop, or of the one in a function that the
+ * loop calls. */
 static int is_of_loop(Loop *l, int atomic)
 {
     const PtxInst *at = &l->p->insts[atomic];
@@ -213,7 +214,7 @@ static int same_address(const PtxOperand *a, const PtxOperand *b)
            a->value == b->value;
 }
 
-/* What atomics behind this one are that have its address. */
+/* The flags of the later atomics that have this one's address. */
 static int is_as_later(const PtxFunction *p, const uint8_t *merged, int at)
 {
     const PtxInst *in = &p->insts[at];
