@@ -82,9 +82,10 @@ wait_for '[ -z "$(left)" ]' "$left_s" # the fleet outlives a killed group by a m
 crl killed; s=$?
 [ $s = 0 ] && [ -s "$(dir killed)/report.html" ]; ok $? 'a run that was killed ten times ends well'
 digests killed >"$tmp/killed"
+logs=("$tmp/diff") # which artifacts differ, in the few lines that tests/failed prints
 diff "$tmp/calm" "$tmp/killed" >"$tmp/diff"
 ok $? 'a run that was killed ten times has the digests of the run that was never killed'
-[ ! -s "$tmp/diff" ] || sed 's/^/# /' "$tmp/diff"
+logs=("$tmp/out")
 none_left; ok $? 'no process is left'
 [ -z "$(find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*' |
   grep -v /queue/)" ]
@@ -126,9 +127,10 @@ crl killed "${second[@]}"; s=$?
 crl other "${second[@]}"; s=$?
 [ $s = 0 ]; ok $? "an undisturbed run with that seed ends well, exit $s"
 digests killed >"$tmp/killed"; digests other >"$tmp/other"
+logs=("$tmp/diff")
 diff "$tmp/other" "$tmp/killed" >"$tmp/diff" && ! diff "$tmp/calm" "$tmp/killed" >/dev/null
 ok $? 'the interrupted run has the digests of the undisturbed one, and not those of another seed'
-[ ! -s "$tmp/diff" ] || sed 's/^/# /' "$tmp/diff"
+logs=("$tmp/out")
 
 # ---- only what is missing ----
 runs_only() { # NAME PATTERN...: the last call ran the rules of these patterns and no others
