@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The order of tests: tests/run notes what a test took, and tests/order puts the longest first. TAP on stdout.
+# The order of tests: tests/run notes what a test took, and tests/order puts the longest first. tests/failed
+# explains what failed. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 mkdir -p tests/shell tests/unit build/test/eval docs && cp "$root/tests/run" "$root/tests/order" tests
 : >docs/environment.md
@@ -26,4 +27,17 @@ tests/run -v build/test/eval/test_c >out 2>err && grep -q told err && [ ! -e bui
 ok $? '-v: what a unit test says is on the terminal'
 tests/run build/test/eval/test_c >out 2>err && [ ! -s err ] && grep -q '^ok 1' out
 ok $? 'without it, it is kept for a failure'
+
+{
+  echo ok 1 - first; echo '# said of the next one'; echo not ok 2 - second
+  seq -f '#   out| line %g' 30; echo "# got 'a', expected 'b'"; echo ok 3 - third; echo '# needless'
+} >build/trash/shell-b/tap
+is 'what explains a failure comes before the end of its log' "$("$root/tests/failed" | head -5)" \
+  "shell-b:
+not ok 2 - second
+# said of the next one
+# got 'a', expected 'b'
+#   out| line 18"
+is 'and both have at most 15 lines' "$("$root/tests/failed" | tail -1; "$root/tests/failed" | wc -l)" \
+  $'#   out| line 30\n17'
 done_testing

@@ -36,21 +36,21 @@ end_test() {
 trap end_test EXIT
 
 # ---- checks ----
-diagnose() { # prints the ends of the logs; a test may define its own
+diagnose() { # prints the ends of the logs, marked for tests/failed; a test may define its own
   local f
   [ -z "$rc" ] || echo "# rc $rc"
-  for f in "${logs[@]}"; do [ ! -s "$f" ] || tail -n 30 "$f" | cut -c1-600 | sed "s/^/# ${f##*/}: /"; done
+  for f in "${logs[@]}"; do [ ! -s "$f" ] || tail -n 30 "$f" | cut -c1-600 | sed "s/^/#   ${f##*/}| /"; done
 }
-ok() { # STATUS NAME: the check passes when STATUS is 0
+ok() { # STATUS NAME [WHY]: the check passes when STATUS is 0; WHY are lines that explain why it does not
   n=$((n + 1))
   if [ "$1" = 0 ]; then echo "ok $n - $2"; return; fi
   failed=1
   echo "not ok $n - $2"
+  [ -z "${3-}" ] || sed 's/^/# /' <<<"$3"
   diagnose
 }
 is() { # NAME GOT WANT
-  [ "$2" = "$3" ]; ok $? "$1"
-  [ "$2" = "$3" ] || printf "# got '%s', expected '%s'\n" "$2" "$3"
+  [ "$2" = "$3" ]; ok $? "$1" "got '$2', expected '$3'"
 }
 skip_all() { echo "1..0 # SKIP $1"; exit 0; } # REASON
 need() { command -v "$1" >/dev/null || skip_all "${2:-no $1 in PATH}"; } # COMMAND [REASON]

@@ -63,10 +63,8 @@ say_verdict() { # FILE JSON ERRORS [PROBLEM]
     if [ -z "$problem" ]; then
         ok 0 "$name: $got${score:+, score $score}"
     else
-        ok 1 "$name: $expect"
-        echo "# $problem"
-        echo "# message: $message"
-        sed 's/^/# /' "$errors"
+        ok 1 "$name: $expect" "$problem"$'\n'"message: $message"
+        sed "s/^/#   ${errors##*/}| /" "$errors"
     fi
 }
 
