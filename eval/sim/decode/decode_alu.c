@@ -21,13 +21,13 @@ static int emit_row(Decoder *d, Handler *fn, const int *bits, int n_sources, int
     for (int i = 0; i < n_sources; i++)
         if (decode_source(d, i + 1, bits[i + 1], &rows[i])) return -1;
     if (decode_dest(d, 0, bits[0], &dest)) return -1;
-    Inst *in = decode_emit(d, fn);
-    in->d = dest;
-    in->a = rows[0];
-    in->b = rows[1];
-    in->c = rows[2];
-    in->e = rows[3];
-    in->k0 = (uint8_t)flags;
+    decode_put(d, fn,
+               (Inst){.d = dest,
+                      .a = rows[0],
+                      .b = rows[1],
+                      .c = rows[2],
+                      .e = rows[3],
+                      .k0 = (uint8_t)flags});
     return 0;
 }
 
@@ -187,13 +187,8 @@ static int pred_logic(Decoder *d)
     if (decode_pred_dest(d, decode_operand(d, 0), &dest) || decode_pred(d, 1, &a, &flip_a) ||
         (which != LOGIC_NOT && decode_pred(d, 2, &b, &flip_b)))
         return -1;
-    Inst *in = decode_emit(d, h_pred_logic);
-    in->d = dest;
-    in->a = a;
-    in->b = b;
-    in->e = flip_a;
-    in->f = flip_b;
-    in->k0 = (uint8_t)which;
+    decode_put(d, h_pred_logic,
+               (Inst){.d = dest, .a = a, .b = b, .e = flip_a, .f = flip_b, .k0 = (uint8_t)which});
     d->inst_class = INST_INT;
     return 0;
 }
@@ -284,14 +279,14 @@ static int lop3_test(Decoder *d, uint32_t result, int combine)
     uint32_t c, flip, to;
     if (!p || decode_pred_dest(d, p, &to) || decode_pred(d, 5, &c, &flip))
         return decode_refuse(d, "no predicate");
-    Inst *in = decode_emit(d, setp_handler(32, 0));
-    in->d = to;
-    in->a = result;
-    in->b = decode_const32(d->code, 0);
-    in->c = c;
-    in->f = flip;
-    in->k0 = CMP_NE;
-    in->k1 = (uint8_t)combine;
+    decode_put(d, setp_handler(32, 0),
+               (Inst){.d = to,
+                      .a = result,
+                      .b = decode_const32(d->code, 0),
+                      .c = c,
+                      .f = flip,
+                      .k0 = CMP_NE,
+                      .k1 = (uint8_t)combine});
     return 0;
 }
 
@@ -308,12 +303,9 @@ static int lop3_op(Decoder *d)
         if (decode_source(d, i + 1, bits[i], &rows[i])) return -1;
     if (decode_dest(d, 0, 32, &dest)) return -1;
     decode_has(d, "b32");
-    Inst *in = decode_emit(d, h_lop3);
-    in->d = dest;
-    in->a = rows[0];
-    in->b = rows[1];
-    in->c = rows[2];
-    in->k0 = (uint8_t)lut->value;
+    decode_put(
+        d, h_lop3,
+        (Inst){.d = dest, .a = rows[0], .b = rows[1], .c = rows[2], .k0 = (uint8_t)lut->value});
     d->inst_class = INST_INT;
     return combine ? lop3_test(d, dest, combine) : 0;
 }

@@ -23,11 +23,10 @@ static int barrier_op(Decoder *d)
         return 0;
     }
     if (!decode_has(d, "wait")) return decode_refuse(d, "a form that is not known");
-    Inst *in = decode_emit(d, alone ? h_bar : h_cluster_wait);
-    in->a = decode_const32(d->code, CLUSTER_BARRIER);
-    in->b = ROW_NONE;
-    in->k0 = BAR_SYNC;
-    in->k2 = 1;
+    decode_put(
+        d, alone ? h_bar : h_cluster_wait,
+        (Inst){
+            .a = decode_const32(d->code, CLUSTER_BARRIER), .b = ROW_NONE, .k0 = BAR_SYNC, .k2 = 1});
     return 0;
 }
 
@@ -40,11 +39,8 @@ static int map_op(Decoder *d)
     if (!t || t->is_float || t->bits < 32 || decode_source(d, 1, t->bits, &a) ||
         decode_source(d, 2, 32, &rank) || decode_dest(d, 0, t->bits, &dest))
         return decode_refuse(d, "a form that is not known");
-    Inst *in = decode_emit(d, is_alone(d) ? h_mapa : h_cluster_map);
-    in->d = dest;
-    in->a = a;
-    in->b = rank;
-    in->k1 = t->bits == 64;
+    decode_put(d, is_alone(d) ? h_mapa : h_cluster_map,
+               (Inst){.d = dest, .a = a, .b = rank, .k1 = t->bits == 64});
     d->inst_class = INST_INT;
     return 0;
 }
@@ -57,10 +53,7 @@ static int rank_op(Decoder *d)
     if (!t || t->is_float || t->bits < 32 || decode_source(d, 1, t->bits, &a) ||
         decode_dest(d, 0, 32, &dest))
         return decode_refuse(d, "a form that is not known");
-    Inst *in = decode_emit(d, h_cluster_rank);
-    in->d = dest;
-    in->a = a;
-    in->k1 = t->bits == 64;
+    decode_put(d, h_cluster_rank, (Inst){.d = dest, .a = a, .k1 = t->bits == 64});
     d->inst_class = INST_INT;
     return 0;
 }

@@ -24,8 +24,7 @@ static BranchOp *new_branch(Decoder *d)
 static int branch_to(Decoder *d, int target)
 {
     int conditional = d->in->guard >= 0;
-    Inst *in = decode_emit(d, conditional ? h_bra : h_bra_uni);
-    in->branch = new_branch(d);
+    decode_put(d, conditional ? h_bra : h_bra_uni, (Inst){.branch = new_branch(d)});
     this_block(d)->end = conditional ? END_COND : END_BRANCH;
     this_block(d)->target = target;
     d->inst_class = INST_BRANCH;
@@ -179,9 +178,7 @@ static int call_pointer(Decoder *d, const PtxOperand *pointer, const PtxOperand 
             POINTER_TARGETS_MAX)
             return decode_refuse(d, "too many arguments of calls through pointers");
     }
-    Inst *in = decode_emit(d, h_call_pointer);
-    in->call = call;
-    in->a = row;
+    decode_put(d, h_call_pointer, (Inst){.call = call, .a = row});
     return 0;
 }
 
@@ -232,17 +229,14 @@ static int bar_reduction(Decoder *d, int kind, int is_aligned)
     if (t->bits == 1 ? decode_pred_dest(d, decode_operand(d, 0), &dest)
                      : decode_dest(d, 0, 32, &dest))
         return -1;
-    Inst *in = decode_emit(d, h_bar);
-    in->a = bar;
-    in->b = count;
-    in->c = p;
-    in->e = flip;
-    in->k0 = (uint8_t)kind;
-    in->k1 = (uint8_t)is_aligned;
-    in = decode_emit(d, h_bar_result);
-    in->a = bar;
-    in->d = dest;
-    in->k0 = (uint8_t)kind;
+    decode_put(d, h_bar,
+               (Inst){.a = bar,
+                      .b = count,
+                      .c = p,
+                      .e = flip,
+                      .k0 = (uint8_t)kind,
+                      .k1 = (uint8_t)is_aligned});
+    decode_put(d, h_bar_result, (Inst){.a = bar, .d = dest, .k0 = (uint8_t)kind});
     return 0;
 }
 
@@ -272,23 +266,21 @@ static int bar_op(Decoder *d)
     if (n < 1 || n > 2 || decode_source(d, 0, 32, &bar) ||
         (n == 2 && decode_source(d, 1, 32, &count)))
         return decode_refuse(d, "another number of operands");
-    Inst *in = decode_emit(d, h_bar);
-    in->a = bar;
-    in->b = count;
-    in->k0 = arrive ? BAR_ARRIVE : BAR_SYNC;
-    in->k1 = (uint8_t)aligned;
+    decode_put(
+        d, h_bar,
+        (Inst){.a = bar, .b = count, .k0 = arrive ? BAR_ARRIVE : BAR_SYNC, .k1 = (uint8_t)aligned});
     return 0;
 }
 
 /* A fence between proxies: of writes that the asynchronous one is to read. */
-static int proxy_fence(Decoder *d)
+static void proxy_fence(Decoder *d)
 {
     int of_shared = decode_has(d, "shared::cta") || decode_has(d, "shared::cluster"),
         of_global = decode_has(d, "global"), is_async = decode_has(d, "async");
-    Inst *in = decode_emit(d, is_async ? h_fence : h_nop);
-    in->k0 = SCOPE_BLOCK;
-    in->k1 = (uint8_t)((of_global ? 0 : FENCE_PROXY_SHARED) | (of_shared ? 0 : FENCE_PROXY_GLOBAL));
-    return 0;
+    decode_put(d, is_async ? h_fence : h_nop,
+               (Inst){.k0 = SCOPE_BLOCK,
+                      .k1 = (uint8_t)((of_global ? 0 : FENCE_PROXY_SHARED) |
+                                      (of_shared ? 0 : FENCE_PROXY_GLOBAL))});
 }
 
 static int fence_op(Decoder *d)
@@ -298,16 +290,18 @@ static int fence_op(Decoder *d)
         of_system = decode_has(d, "sys"), is_proxy = decode_has(d, "proxy"),
         of_mbarrier = decode_has(d, "mbarrier_init");
     d->inst_class = INST_BARRIER;
-    Inst *in = NULL;
-    if (!is_proxy) {
-        in = decode_emit(d, of_mbarrier ? h_nop : h_fence);
-        in->k0 = of_block ? SCOPE_BLOCK : of_cluster ? SCOPE_CLUSTER : SCOPE_DEVICE;
-        in->k1 = (uint8_t)((releases ? 0 : FENCE_ACQUIRES) | (acquires ? 0 : FENCE_RELEASES));
-        in->k2 = (uint8_t)of_system;
-    }
-    int r = is_proxy ? proxy_fence(d) : 0;
+    if (is_proxy)
+        proxy_fence(d);
+    else
+        decode_put(d, of_mbarrier ? h_nop : h_fence,
+                   (Inst){.k0 = of_block     ? SCOPE_BLOCK
+                                : of_cluster ? SCOPE_CLUSTER
+                                             : SCOPE_DEVICE,
+                          .k1 = (uint8_t)((releases ? 0 : FENCE_ACQUIRES) |
+                                          (acquires ? 0 : FENCE_RELEASES)),
+                          .k2 = (uint8_t)of_system});
     d->mods_used = (1u << d->in->n_mods) - 1;
-    return r;
+    return 0;
 }
 
 static int exit_op(Decoder *d)

@@ -65,7 +65,9 @@ typedef struct {
 
 /* ---- decode_operand.c ---- */
 
-Inst *decode_emit(Decoder *d, Handler *fn);     /* with the guard of the current instruction */
+Inst *decode_emit(Decoder *d, Handler *fn); /* with the guard of the current instruction */
+void decode_put(Decoder *d, Handler *fn,
+                Inst with); /* the same, with the values of the others' members */
 int decode_refuse(Decoder *d, const char *why); /* keeps the first reason; -1 */
 int decode_has(Decoder *d, const char *mod);    /* 1: it has the modifier, which counts as used */
 const ValueType *decode_type(Decoder *d);       /* uses the last unused type modifier; or NULL */

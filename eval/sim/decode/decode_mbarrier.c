@@ -109,9 +109,8 @@ static int bulk_group(Decoder *d, int waits)
     const PtxOperand *o = decode_operand(d, 0);
     decode_has(d, "read");
     if (waits && (!o || o->kind != OPND_INT)) return decode_refuse(d, "a form that is not known");
-    Inst *in = decode_emit(d, h_bulk_group);
-    in->k0 = (uint8_t)waits;
-    in->imm = waits ? (uint64_t)o->value : 0;
+    decode_put(d, h_bulk_group,
+               (Inst){.k0 = (uint8_t)waits, .imm = waits ? (uint64_t)o->value : 0});
     d->inst_class = INST_BARRIER;
     return 0;
 }

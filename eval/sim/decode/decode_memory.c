@@ -144,12 +144,12 @@ static int entry_param(Decoder *d, const PtxOperand *address, const Data *data)
         return decode_refuse(d, "an offset beyond the parameters");
     for (int i = 0; i < data->count; i++, at += t->bits / 8) {
         if (rows.data[i] == ROW_NONE) continue;
-        Inst *in = decode_emit(d, h_ldparam);
-        in->d = rows.data[i];
-        in->imm = at;
-        in->k0 = t->bits / 8;
-        in->k1 = t->is_signed && !t->is_float;
-        in->k2 = rows.width[i];
+        decode_put(d, h_ldparam,
+                   (Inst){.d = rows.data[i],
+                          .imm = at,
+                          .k0 = t->bits / 8,
+                          .k1 = t->is_signed && !t->is_float,
+                          .k2 = rows.width[i]});
     }
     return 0;
 }
@@ -169,27 +169,21 @@ static int frame_param(Decoder *d, const PtxOperand *address, const Data *data, 
     for (int i = 0; i < data->count; i++, at += bytes) {
         uint32_t word = (uint32_t)(v->offset + (uint64_t)at / 4) * ROW32;
         if (rows.data[i] == ROW_NONE) continue;
-        Inst *in;
-        if (bytes == 8 && !is_store) {
-            in = decode_emit(d, h_pack64);
-            in->d = rows.data[i];
-            in->a = word;
-            in->b = word + ROW32;
-        } else if (bytes == 8) {
-            in = decode_emit(d, h_unpack64);
-            in->a = rows.data[i];
-            in->d = word;
-            in->e = word + ROW32;
-            in->b = in->c = ROW_NONE;
-        } else {
-            in = decode_emit(d, is_store ? h_param_put : h_param_get);
-            in->d = is_store ? word : rows.data[i];
-            in->a = is_store ? rows.data[i] : word;
-            in->k0 = (uint8_t)(at % 4 * 8);
-            in->k1 = t->bits;
-            in->k2 = t->is_signed && !t->is_float;
-            in->e = rows.width[i];
-        }
+        Inst param = {.d = is_store ? word : rows.data[i],
+                      .a = is_store ? rows.data[i] : word,
+                      .k0 = (uint8_t)(at % 4 * 8),
+                      .k1 = t->bits,
+                      .k2 = t->is_signed && !t->is_float,
+                      .e = rows.width[i]};
+        if (bytes == 8 && !is_store)
+            decode_put(d, h_pack64, (Inst){.d = rows.data[i], .a = word, .b = word + ROW32});
+        else if (bytes == 8)
+            decode_put(
+                d, h_unpack64,
+                (Inst){
+                    .a = rows.data[i], .d = word, .e = word + ROW32, .b = ROW_NONE, .c = ROW_NONE});
+        else
+            decode_put(d, is_store ? h_param_put : h_param_get, param);
     }
     return 0;
 }
@@ -328,9 +322,11 @@ static int copy_async_group(Decoder *d, int waits, int all)
     const PtxOperand *o = decode_operand(d, 0);
     if (waits && !all && (!o || o->kind != OPND_INT || o->value < 0))
         return decode_refuse(d, "no number of groups");
-    Inst *in = decode_emit(d, h_cp_async_group);
-    in->k0 = (uint8_t)waits;
-    in->imm = all ? UINT64_MAX : o ? (uint64_t)o->value : 0;
+    decode_put(d, h_cp_async_group,
+               (Inst){.k0 = (uint8_t)waits,
+                      .imm = all ? UINT64_MAX
+                             : o ? (uint64_t)o->value
+                                 : 0});
     d->inst_class = INST_BARRIER;
     return 0;
 }
@@ -342,12 +338,13 @@ static int copied_bytes(Decoder *d, int whole, uint32_t *row)
     uint32_t p, flip;
     if (size->kind != OPND_REG || size->cls != REG_PRED) return decode_source(d, 3, 32, row);
     if (decode_pred(d, 3, &p, &flip)) return -1;
-    Inst *in = decode_emit(d, h_selp32);
-    in->d = *row = decode_temp32(d);
-    in->a = decode_const32(d->code, 0);
-    in->b = decode_const32(d->code, (uint32_t)whole);
-    in->c = p;
-    in->f = flip;
+    *row = decode_temp32(d);
+    decode_put(d, h_selp32,
+               (Inst){.d = *row,
+                      .a = decode_const32(d->code, 0),
+                      .b = decode_const32(d->code, (uint32_t)whole),
+                      .c = p,
+                      .f = flip});
     return 0;
 }
 
@@ -376,12 +373,12 @@ static int copy_async(Decoder *d)
         side.offset = 0;
     }
     if (n > 3 && copied_bytes(d, (int)bytes->value, &sizes)) return -1;
-    Inst *in = decode_emit(d, h_cp_async);
-    in->mem = mo;
-    in->a = side.address;
-    in->k0 = side.address_kind;
-    in->e = (uint32_t)side.offset;
-    in->b = sizes;
+    decode_put(d, h_cp_async,
+               (Inst){.mem = mo,
+                      .a = side.address,
+                      .k0 = side.address_kind,
+                      .e = (uint32_t)side.offset,
+                      .b = sizes});
     d->inst_class = INST_GLOBAL_LOAD;
     return 0;
 }
@@ -410,9 +407,7 @@ static int create_policy(Decoder *d)
     uint32_t dest;
     d->mods_used = (1u << d->in->n_mods) - 1;
     if (decode_dest(d, 0, 64, &dest)) return -1;
-    Inst *in = decode_emit(d, h_mov64);
-    in->d = dest;
-    in->a = decode_const64(d->code, 0);
+    decode_put(d, h_mov64, (Inst){.d = dest, .a = decode_const64(d->code, 0)});
     return 0;
 }
 

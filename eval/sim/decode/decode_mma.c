@@ -149,10 +149,8 @@ static int matrix_access(Decoder *d)
     if (stores ? decode_fragment(d, 1, n, 32, &mo->data[4])
                : decode_fragment_dest(d, 0, n, 32, &mo->data[4]))
         return -1;
-    Inst *in = decode_emit(d, stores ? h_stmatrix : h_ldmatrix);
-    in->mem = mo;
-    in->k0 = (uint8_t)n;
-    in->k1 = (uint8_t)trans;
+    decode_put(d, stores ? h_stmatrix : h_ldmatrix,
+               (Inst){.mem = mo, .k0 = (uint8_t)n, .k1 = (uint8_t)trans});
     d->inst_class = stores ? INST_SHARED_STORE : INST_SHARED_LOAD;
     return 0;
 }
@@ -165,9 +163,7 @@ static int movmatrix_op(Decoder *d)
     decode_has(d, "aligned");
     if (!known || decode_source(d, 1, 32, &from) || decode_dest(d, 0, 32, &to))
         return decode_refuse(d, "a form that is not known");
-    Inst *in = decode_emit(d, h_movmatrix);
-    in->d = to;
-    in->a = from;
+    decode_put(d, h_movmatrix, (Inst){.d = to, .a = from});
     d->inst_class = INST_SHUFFLE;
     return 0;
 }

@@ -21,12 +21,11 @@ static int mov_pack(Decoder *d, const PtxOperand *from, int bits)
         d->inst_class = INST_INT;
         d->repeats = bits / 32 - 1;
     }
-    Inst *in = decode_emit(d, bits == 32 ? h_pack32 : from->n == 2 ? h_pack64 : h_pack64_16);
-    in->d = dest;
-    in->a = rows[0];
-    in->b = rows[1];
-    in->c = rows[2];
-    in->e = rows[3];
+    decode_put(d,
+               bits == 32     ? h_pack32
+               : from->n == 2 ? h_pack64
+                              : h_pack64_16,
+               (Inst){.d = dest, .a = rows[0], .b = rows[1], .c = rows[2], .e = rows[3]});
     return 0;
 }
 
@@ -43,12 +42,11 @@ static int mov_unpack(Decoder *d, const PtxOperand *to, int bits)
         rows[i] = o->reg * ROW32;
     }
     if (decode_source(d, 1, bits, &source)) return -1;
-    Inst *in = decode_emit(d, bits == 32 ? h_unpack32 : to->n == 2 ? h_unpack64 : h_unpack64_16);
-    in->a = source;
-    in->d = rows[0];
-    in->e = rows[1];
-    in->b = rows[2];
-    in->c = rows[3];
+    decode_put(d,
+               bits == 32   ? h_unpack32
+               : to->n == 2 ? h_unpack64
+                            : h_unpack64_16,
+               (Inst){.a = source, .d = rows[0], .e = rows[1], .b = rows[2], .c = rows[3]});
     return 0;
 }
 
@@ -57,13 +55,12 @@ static int mov_truth(Decoder *d, const PtxOperand *to, const PtxOperand *from)
 {
     uint32_t dest, row;
     if (decode_source_of(d, from, 32, &row) || decode_pred_dest(d, to, &dest)) return -1;
-    Inst *in = decode_emit(d, setp_handler(32, 0));
-    in->d = dest;
-    in->e = in->c = 0;
-    in->a = row;
-    in->b = decode_const32(d->code, 0);
-    in->k0 = CMP_NE;
-    in->k1 = COMBINE_NONE;
+    decode_put(d, setp_handler(32, 0),
+               (Inst){.d = dest,
+                      .a = row,
+                      .b = decode_const32(d->code, 0),
+                      .k0 = CMP_NE,
+                      .k1 = COMBINE_NONE});
     return 0;
 }
 
@@ -86,9 +83,7 @@ static int mov_op(Decoder *d)
     if (from->kind == OPND_VEC) return mov_pack(d, from, t->bits);
     if (to->kind == OPND_VEC) return mov_unpack(d, to, t->bits);
     if (decode_source_of(d, from, t->bits, &source) || decode_dest(d, 0, t->bits, &dest)) return -1;
-    Inst *in = decode_emit(d, t->bits == 64 ? h_mov64 : h_mov32);
-    in->d = dest;
-    in->a = source;
+    decode_put(d, t->bits == 64 ? h_mov64 : h_mov32, (Inst){.d = dest, .a = source});
     return 0;
 }
 
@@ -123,12 +118,8 @@ static int cvt_packed(Decoder *d, const ValueType *to, int mode)
     if (d->in->n_operands != 3) return decode_refuse(d, "another number of operands");
     if (decode_source(d, 1, 32, &a) || decode_source(d, 2, 32, &b) || decode_dest(d, 0, 32, &dest))
         return -1;
-    Inst *in = decode_emit(d, h_cvt_pack);
-    in->d = dest;
-    in->a = a;
-    in->b = b;
-    in->k0 = to->type;
-    in->k3 = (uint8_t)mode;
+    decode_put(d, h_cvt_pack,
+               (Inst){.d = dest, .a = a, .b = b, .k0 = to->type, .k3 = (uint8_t)mode});
     d->inst_class = INST_INT;
     return 0;
 }
@@ -150,13 +141,13 @@ static int cvt_fp8(Decoder *d, const ValueType *to, const ValueType *from, int m
         decode_source(d, 1, narrow ? 32 : 16, &a) || (floats && decode_source(d, 2, 32, &b)) ||
         decode_dest(d, 0, narrow ? 16 : 32, &dest))
         return decode_refuse(d, "another number of operands");
-    Inst *in = decode_emit(d, narrow ? h_fp8_narrow : h_fp8_widen);
-    in->d = dest;
-    in->a = a;
-    in->b = b;
-    in->k0 = narrow ? to->type : from->type;
-    in->k1 = from->type;
-    in->k3 = (uint8_t)mode;
+    decode_put(d, narrow ? h_fp8_narrow : h_fp8_widen,
+               (Inst){.d = dest,
+                      .a = a,
+                      .b = b,
+                      .k0 = narrow ? to->type : from->type,
+                      .k1 = from->type,
+                      .k3 = (uint8_t)mode});
     d->inst_class = INST_INT;
     return 0;
 }
@@ -196,16 +187,15 @@ static int cvt_op(Decoder *d)
         return decode_refuse(d, "a rounding mode that changes nothing");
     uint32_t a, dest;
     if (decode_source(d, 1, from_bits, &a) || decode_dest(d, 0, to_bits, &dest)) return -1;
-    Inst *in =
-        decode_emit(d, cvt_handler(to->type, from->type, round_int, mode, to_bits, from_bits));
-    in->d = dest;
-    in->a = a;
-    in->k0 = to->type;
-    in->k1 = from->type;
-    in->k2 = (uint8_t)round_int;
-    in->k3 = (uint8_t)mode;
-    in->e = (uint32_t)to_bits;
-    in->f = (uint32_t)from_bits;
+    decode_put(d, cvt_handler(to->type, from->type, round_int, mode, to_bits, from_bits),
+               (Inst){.d = dest,
+                      .a = a,
+                      .k0 = to->type,
+                      .k1 = from->type,
+                      .k2 = (uint8_t)round_int,
+                      .k3 = (uint8_t)mode,
+                      .e = (uint32_t)to_bits,
+                      .f = (uint32_t)from_bits});
     d->inst_class = conversion_class(to, from, round_int);
     return 0;
 }
@@ -302,10 +292,7 @@ static int set_op(Decoder *d)
     if (!from || !to || to->bits != 32 || to->packed || decode_dest(d, 0, 32, &dest))
         return decode_refuse(d, "a type that it does not exist for");
     if (!compare_into(d, from, p, 0)) return -1;
-    Inst *in = decode_emit(d, h_pred_to32);
-    in->d = dest;
-    in->a = p;
-    in->k0 = to->is_float;
+    decode_put(d, h_pred_to32, (Inst){.d = dest, .a = p, .k0 = to->is_float});
     return 0;
 }
 
@@ -317,12 +304,8 @@ static int selp_op(Decoder *d)
     if (decode_source(d, 1, t->bits, &a) || decode_source(d, 2, t->bits, &b) ||
         decode_pred(d, 3, &c, &flip) || decode_dest(d, 0, t->bits, &dest))
         return -1;
-    Inst *in = decode_emit(d, t->bits == 64 ? h_selp64 : h_selp32);
-    in->d = dest;
-    in->a = a;
-    in->b = b;
-    in->c = c;
-    in->f = flip;
+    decode_put(d, t->bits == 64 ? h_selp64 : h_selp32,
+               (Inst){.d = dest, .a = a, .b = b, .c = c, .f = flip});
     d->inst_class = INST_INT;
     d->repeats = t->bits == 64; /* each half */
     return 0;
@@ -338,12 +321,8 @@ static int slct_op(Decoder *d)
     if (decode_source(d, 1, t->bits, &a) || decode_source(d, 2, t->bits, &b) ||
         decode_source(d, 3, 32, &c) || decode_dest(d, 0, t->bits, &dest))
         return -1;
-    Inst *in = decode_emit(d, t->bits == 64 ? h_slct64 : h_slct32);
-    in->d = dest;
-    in->a = a;
-    in->b = b;
-    in->c = c;
-    in->k0 = by->is_float;
+    decode_put(d, t->bits == 64 ? h_slct64 : h_slct32,
+               (Inst){.d = dest, .a = a, .b = b, .c = c, .k0 = by->is_float});
     d->inst_class = INST_INT;
     return 0;
 }
@@ -361,10 +340,8 @@ static int testp_op(Decoder *d)
         return decode_refuse(d, "a test or a type that does not exist");
     if (decode_source(d, 1, t->bits, &a) || decode_pred_dest(d, decode_operand(d, 0), &p))
         return -1;
-    Inst *in = decode_emit(d, t->bits == 64 ? h_testp64 : h_testp32);
-    in->d = p;
-    in->a = a;
-    in->k0 = (uint8_t)which;
+    decode_put(d, t->bits == 64 ? h_testp64 : h_testp32,
+               (Inst){.d = p, .a = a, .k0 = (uint8_t)which});
     d->inst_class = INST_FP32;
     return 0;
 }
@@ -392,11 +369,7 @@ static int cvta_op(Decoder *d)
     uint32_t a, dest;
     if (space < 0 || !t || t->bits != 64) return decode_refuse(d, "no space");
     if (decode_source(d, 1, 64, &a) || decode_dest(d, 0, 64, &dest)) return -1;
-    Inst *in = decode_emit(d, h_cvta);
-    in->d = dest;
-    in->a = a;
-    in->k0 = (uint8_t)space;
-    in->k1 = (uint8_t)to;
+    decode_put(d, h_cvta, (Inst){.d = dest, .a = a, .k0 = (uint8_t)space, .k1 = (uint8_t)to});
     return 0;
 }
 
@@ -406,11 +379,10 @@ static int isspacep_op(Decoder *d)
     uint32_t a, p;
     if (space < 0 || decode_source(d, 1, 64, &a) || decode_pred_dest(d, decode_operand(d, 0), &p))
         return decode_refuse(d, "no space");
-    Inst *in = decode_emit(d, h_isspacep);
-    in->d = p;
-    in->a = a;
-    in->k0 = (uint8_t)space;
-    in->k1 = (uint8_t)(own && space == SPACE_SHARED);
+    decode_put(
+        d, h_isspacep,
+        (Inst){
+            .d = p, .a = a, .k0 = (uint8_t)space, .k1 = (uint8_t)(own && space == SPACE_SHARED)});
     d->inst_class = INST_INT;
     return 0;
 }

@@ -56,6 +56,16 @@ Inst *decode_emit(Decoder *d, Handler *fn)
     return i;
 }
 
+void decode_put(Decoder *d, Handler *fn, Inst with)
+{
+    Inst *i = decode_emit(d, fn);
+    with.fn = i->fn;
+    with.source = i->source;
+    with.g = i->g;
+    with.gneg = i->gneg;
+    *i = with;
+}
+
 int decode_refuse(Decoder *d, const char *why)
 {
     if (!d->why) d->why = why;
@@ -135,10 +145,7 @@ static int variable_address(Decoder *d, const PtxOperand *o, int bits, uint32_t 
         return decode_refuse(d, "the address of a function's parameter");
     if (v->space == SPACE_LOCAL) {
         *row = bits == 64 ? decode_temp64(d) : decode_temp32(d);
-        Inst *i = decode_emit(d, h_local_address);
-        i->d = *row;
-        i->imm = at;
-        i->k1 = bits == 64;
+        decode_put(d, h_local_address, (Inst){.d = *row, .imm = at, .k1 = bits == 64});
     } else {
         *row = bits == 64 ? decode_const64(d->code, at) : decode_const32(d->code, (uint32_t)at);
     }

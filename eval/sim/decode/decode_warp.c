@@ -14,14 +14,14 @@ static int shfl_op(Decoder *d)
     for (int i = 0; i < 4; i++)
         if (decode_source(d, i + 1, 32, &rows[i])) return -1;
     if (decode_dest(d, 0, 32, &dest) || (o->pair && decode_pred_dest(d, o->pair, &p))) return -1;
-    Inst *in = decode_emit(d, h_shfl);
-    in->d = dest;
-    in->e = p;
-    in->a = rows[0];
-    in->b = rows[1];
-    in->c = rows[2];
-    in->f = rows[3];
-    in->k0 = (uint8_t)mode;
+    decode_put(d, h_shfl,
+               (Inst){.d = dest,
+                      .e = p,
+                      .a = rows[0],
+                      .b = rows[1],
+                      .c = rows[2],
+                      .f = rows[3],
+                      .k0 = (uint8_t)mode});
     d->inst_class = INST_SHUFFLE;
     return 0;
 }
@@ -41,12 +41,7 @@ static int vote_op(Decoder *d)
     if (mode == VOTE_BALLOT ? decode_dest(d, 0, 32, &dest)
                             : decode_pred_dest(d, decode_operand(d, 0), &dest))
         return -1;
-    Inst *in = decode_emit(d, h_vote);
-    in->d = dest;
-    in->a = p;
-    in->e = flip;
-    in->f = mask;
-    in->k0 = (uint8_t)mode;
+    decode_put(d, h_vote, (Inst){.d = dest, .a = p, .e = flip, .f = mask, .k0 = (uint8_t)mode});
     d->inst_class = INST_SHUFFLE;
     d->cycles = 10;
     return 0;
@@ -63,13 +58,9 @@ static int match_op(Decoder *d)
     if (!t || t->bits < 32 || decode_source(d, 1, t->bits, &a) || decode_source(d, 2, 32, &mask) ||
         decode_dest(d, 0, 32, &dest) || (o->pair && decode_pred_dest(d, o->pair, &p)))
         return decode_refuse(d, "a form that is not known");
-    Inst *in = decode_emit(d, h_match);
-    in->d = dest;
-    in->e = p;
-    in->a = a;
-    in->f = mask;
-    in->k0 = (uint8_t)all;
-    in->k1 = t->bits == 64;
+    decode_put(
+        d, h_match,
+        (Inst){.d = dest, .e = p, .a = a, .f = mask, .k0 = (uint8_t)all, .k1 = t->bits == 64});
     d->inst_class = INST_SHUFFLE;
     d->repeats = all ? 2 : 4; /* match.any: a round for each value, of which a few differ */
     return 0;
@@ -97,11 +88,7 @@ static int redux_op(Decoder *d)
     if (decode_source(d, 1, 32, &a) || decode_source(d, 2, 32, &mask) ||
         decode_dest(d, 0, 32, &dest))
         return -1;
-    Inst *in = decode_emit(d, h_redux);
-    in->d = dest;
-    in->a = a;
-    in->f = mask;
-    in->k0 = (uint8_t)op;
+    decode_put(d, h_redux, (Inst){.d = dest, .a = a, .f = mask, .k0 = (uint8_t)op});
     d->inst_class = INST_SFU; /* as often as these */
     d->cycles = 44;
     return 0;
@@ -125,10 +112,7 @@ static int elect_op(Decoder *d)
     if (decode_dest(d, 0, 32, &dest) || (o->pair && decode_pred_dest(d, o->pair, &p)) ||
         decode_source(d, 1, 32, &mask))
         return -1;
-    Inst *in = decode_emit(d, h_elect);
-    in->d = dest;
-    in->e = p;
-    in->f = mask;
+    decode_put(d, h_elect, (Inst){.d = dest, .e = p, .f = mask});
     d->inst_class = INST_OTHER; /* it runs beside the lanes' pipes */
     return 0;
 }

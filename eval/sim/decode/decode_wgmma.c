@@ -170,9 +170,7 @@ static int group_op(Decoder *d, int waits)
     int pending = 0;
     if (d->in->n_operands != waits || (waits && constant_at(d, 0, &pending)))
         return decode_refuse(d, "a form that is not known");
-    Inst *in = decode_emit(d, h_wgmma_group);
-    in->k0 = (uint8_t)waits;
-    in->imm = (uint64_t)pending;
+    decode_put(d, h_wgmma_group, (Inst){.k0 = (uint8_t)waits, .imm = (uint64_t)pending});
     d->inst_class = INST_BARRIER;
     return 0;
 }

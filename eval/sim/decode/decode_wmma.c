@@ -71,11 +71,7 @@ static void access_part(Decoder *d, const WmmaPart *part, int bytes, uint32_t da
 /* d = low | high << bits */
 static void pack(Decoder *d, uint32_t to, uint32_t low, uint32_t high, int bits)
 {
-    Inst *in = decode_emit(d, h_wmma_pack);
-    in->d = to;
-    in->a = low;
-    in->b = high;
-    in->k0 = (uint8_t)bits;
+    decode_put(d, h_wmma_pack, (Inst){.d = to, .a = low, .b = high, .k0 = (uint8_t)bits});
 }
 
 /* Emits accesses for the elements of a register, of `bits` each, that are not adjacent in memory.
@@ -89,10 +85,7 @@ static void access_elements(Decoder *d, const WmmaPart *whole, int bits, uint32_
     for (int j = 0; j < n; j++) {
         part[j] = decode_temp32(d);
         if (is_store) {
-            Inst *in = decode_emit(d, h_wmma_unpack);
-            in->d = part[j];
-            in->a = data;
-            in->k0 = (uint8_t)j;
+            decode_put(d, h_wmma_unpack, (Inst){.d = part[j], .a = data, .k0 = (uint8_t)j});
         }
         element.element = (uint8_t)j;
         access_part(d, &element, bits / 8, part[j], is_store);
@@ -158,9 +151,7 @@ static int matrix_access(Decoder *d, int is_store)
             access_elements(d, &whole, t->bits, data[i], is_store);
     }
     for (int i = n; i < all && !is_store; i++) {
-        Inst *in = decode_emit(d, h_mov32);
-        in->d = data[i];
-        in->a = data[i % n];
+        decode_put(d, h_mov32, (Inst){.d = data[i], .a = data[i % n]});
     }
     d->expansion--;
     d->inst_class = decode_memory_class(whole.base.space, is_store ? MEM_STORE : MEM_LOAD);

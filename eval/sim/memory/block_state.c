@@ -14,27 +14,21 @@
 #include "eval/sim/memory/undefined.h"
 #include "eval/sim/memory/wgmma_reads.h"
 
+/* The members that both structs have under one name, beside cta and pending. */
+/* clang-format off */
+#define MEMBERS(X)                                                                                           \
+    X(warps) X(cap_warps) X(register_file) X(register_file_bytes) X(shared_store) X(shared_cap) X(async)     \
+    X(bulk) X(wgmma) X(paths) X(order) X(proxy) X(landed) X(undefined_shared) X(undefined_local)             \
+    X(undefined_cap) X(has_pending)
+/* clang-format on */
+
 void block_save(const Exec *x, BlockState *b)
 {
     b->cta = x->cta;
     busy_leave(x, &b->cta);
-    b->warps = x->warps;
-    b->cap_warps = x->cap_warps;
-    b->register_file = x->register_file;
-    b->register_file_bytes = x->register_file_bytes;
-    b->shared_store = x->shared_store;
-    b->shared_cap = x->shared_cap;
-    b->async = x->async;
-    b->bulk = x->bulk;
-    b->wgmma = x->wgmma;
-    b->paths = x->paths;
-    b->order = x->order;
-    b->proxy = x->proxy;
-    b->landed = x->landed;
-    b->undefined_shared = x->undefined_shared;
-    b->undefined_local = x->undefined_local;
-    b->undefined_cap = x->undefined_cap;
-    b->has_pending = x->has_pending;
+#define X(member) b->member = x->member;
+    MEMBERS(X)
+#undef X
     if (x->has_pending) b->pending = x->pending;
 }
 
@@ -42,23 +36,9 @@ void block_restore(Exec *x, const BlockState *b)
 {
     x->cta = b->cta;
     busy_return(x);
-    x->warps = b->warps;
-    x->cap_warps = b->cap_warps;
-    x->register_file = b->register_file;
-    x->register_file_bytes = b->register_file_bytes;
-    x->shared_store = b->shared_store;
-    x->shared_cap = b->shared_cap;
-    x->async = b->async;
-    x->bulk = b->bulk;
-    x->wgmma = b->wgmma;
-    x->paths = b->paths;
-    x->order = b->order;
-    x->proxy = b->proxy;
-    x->landed = b->landed;
-    x->undefined_shared = b->undefined_shared;
-    x->undefined_local = b->undefined_local;
-    x->undefined_cap = b->undefined_cap;
-    x->has_pending = b->has_pending;
+#define X(member) x->member = b->member;
+    MEMBERS(X)
+#undef X
     if (b->has_pending) x->pending = b->pending;
 }
 
