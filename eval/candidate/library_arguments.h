@@ -34,4 +34,21 @@ int library_product(const char *name, const uint64_t *args, int n, LibraryProduc
 int library_convolution(const char *name, const uint64_t *args, int n, LibraryConvolution *out,
                         Error *err);
 
+/* The dtype of a call whose factors are float32 and may be rounded to TF32. */
+enum { LIBRARY_TF32 = 3 };
+
+/* kinds has one letter for each argument ("pppiii"): p is a pointer, d a double, i a size from 1 to
+ * 2^31 - 1, z a size that may be 0, b an integer that is 0 or 1. */
+typedef struct {
+    const char *name, *kinds;
+    int dtype; /* the argument that is the dtype of the factors; 0: there is none */
+} LibrarySignature;
+
+/* Makes the dtype argument of a call of float32 factors LIBRARY_TF32 where the libraries of `tf32` may
+ * round (base/precision.h). */
+void library_let_tf32(const LibrarySignature *s, unsigned tf32, uint64_t *dtype);
+
+/* The signature of a call; NULL when there is no such call. */
+const LibrarySignature *library_signature(const char *name);
+
 #endif

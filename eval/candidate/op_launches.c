@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/candidate/library_signatures.h"
+#include "eval/candidate/library_arguments.h"
 #include "eval/candidate/plan_kernels.h"
 
 enum { MAX_KERNEL_TEXT = 1 << 20 };

@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/words.h"
-#include "eval/candidate/library_signatures.h"
+#include "eval/candidate/library_arguments.h"
 
 typedef struct {
     Plan *plan;

@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "eval/candidate/op_launches.h"
-#include "eval/candidate/plan_branches.h"
 
 const PlanTensor *plan_ops_find(const PlanOps *o, PlanText name)
 {
@@ -415,4 +414,19 @@ void plan_ops_release(PlanOps *o)
     free(o->slots);
     free(o->texts);
     memset(o, 0, sizeof *o);
+}
+
+/* ---- branches ---- */
+
+int plan_takes(const Plan *p, const Task *t, const Workload *w, const PlanStep *s, Error *err)
+{
+    Error why;
+    TaskScope scope = {t, w};
+    int64_t holds;
+    if (s->branch < 0) return 1;
+    const PlanBranch *b = &p->branches[s->branch];
+    if (!expr_eval(b->taken, strlen(b->taken), task_lookup, &scope, &holds, &why))
+        return holds != 0;
+    return error_set(err, ERROR_INVALID, "line %d: the condition %s: %s", b->line, b->taken,
+                     why.text);
 }

@@ -100,4 +100,9 @@ int plan_ops_texts(const PlanOps *const *ops, int n, const PlanKernelText ***out
 int plan_ops_source(const PlanKernelText *const *texts, int n, Buffer *out, char ***names,
                     int *n_names);
 
+/* Which branch of a plan (`//@ when`) is taken at the sizes of a workload? The condition is an expression
+ * over the axes of the task. 1: the branch of a step is taken, or the step is in none; 0: it is not taken;
+ * -1: the condition has a mistake, and the sentence begins with "line N: ". */
+int plan_takes(const Plan *p, const Task *t, const Workload *w, const PlanStep *s, Error *err);
+
 #endif

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/candidate/library_signatures.h"
-#include "eval/candidate/plan_branches.h"
+#include "eval/candidate/library_arguments.h"
+#include "eval/candidate/plan_ops.h"
 
 typedef struct {
     const PlanContext *p;

@@ -30,17 +30,8 @@ int cone_stop(Cone *c, const char *fmt, ...)
 /* Is it a buffer that a launch has a pointer to? */
 static int is_used(const Cone *c, int a)
 {
-    for (int i = 0; i < c->n; i++) {
-        const DeviceLaunch *l = &c->launches[i];
-        const Function *f = l->library_args ? NULL : code_find_entry(&l->module->code, l->kernel);
-        CoverageOf of = {.mem = &c->d->mem, .kernel = f ? f->ptx : NULL, .launch = l};
-        if (f && coverage_has_pointer(&of, a)) return 1;
-        for (int k = 0; k < l->library_args; k++) {
-            uint64_t address;
-            memcpy(&address, l->params + 8 * k, sizeof address);
-            if (devmem_find(&c->d->mem, address) == a) return 1;
-        }
-    }
+    for (int i = 0; i < c->n; i++)
+        if (sim_has_pointer(&c->d->mem, &c->launches[i], a)) return 1;
     return 0;
 }
 
@@ -201,17 +192,6 @@ static int run_call(Cone *c, int i, Second *out)
     return library_run_some(&c->d->mem, &c->launches[i], &c->of[i].asked, &c->fault->error);
 }
 
-static int begin_contents(Cone *c, const DeviceLaunch *l)
-{
-    for (int k = 0; k < l->n_fresh; k++) {
-        const DeviceFresh *f = &l->fresh[k];
-        if (devmem_renew(&c->d->mem, f->p, f->bytes, f->label))
-            return error_set(&c->fault->error, ERROR_INVALID, "%s has no buffer of %zu bytes",
-                             f->label, f->bytes);
-    }
-    return 0;
-}
-
 /* Runs all launches. A fault where all values are right is the candidate's. */
 static int run_cone(Cone *c, int *same)
 {
@@ -223,7 +203,7 @@ static int run_cone(Cone *c, int *same)
     poison_all(c);
     devmem_assume(m, 1);
     for (int i = 0; i < c->n && !rc && !s.faulted; i++) {
-        rc = begin_contents(c, &c->launches[i]);
+        rc = sim_renew(c->d, &c->launches[i], &c->fault->error);
         if (!rc && c->of[i].asked.n) rc = run_call(c, i, &s);
         if (!rc && c->of[i].run.n) rc = run_launch(c, i, &s);
     }
@@ -239,14 +219,14 @@ static int run_cone(Cone *c, int *same)
 
 /* ---- what is complete ---- */
 
+/* 1 as well: a library call may have them. */
 static int has_atomics(const DeviceLaunch *l)
 {
-    const Function *f = code_find_entry(&l->module->code, l->kernel);
-    for (int i = 0; f && i < f->ptx->n_insts; i++)
-        if (slice_is(&f->ptx->insts[i], SLICE_CHANGES) &&
-            !slice_is(&f->ptx->insts[i], SLICE_STORES))
+    const PtxFunction *f = sim_kernel_of(l);
+    for (int i = 0; f && i < f->n_insts; i++)
+        if (slice_is(&f->insts[i], SLICE_CHANGES) && !slice_is(&f->insts[i], SLICE_STORES))
             return 1;
-    return 0;
+    return !f;
 }
 
 /* Adds what the last launch that has a pointer to the buffer has stored there: no launch changes it again,
@@ -256,10 +236,8 @@ static void add_last(Cone *c, int a, Ranges *to)
     const Alloc *y = &c->d->mem.allocs[a];
     for (int i = c->n - 1; i >= 0; i--) {
         const DeviceLaunch *l = &c->launches[i];
-        const Function *f = l->library_args ? NULL : code_find_entry(&l->module->code, l->kernel);
-        CoverageOf of = {.mem = &c->d->mem, .kernel = f ? f->ptx : NULL, .launch = l};
-        if (f && !coverage_has_pointer(&of, a)) continue;
-        if (!f || has_atomics(l)) return;
+        if (!l->library_args && !sim_has_pointer(&c->d->mem, l, a)) continue;
+        if (has_atomics(l)) return;
         Ranges *stored = &c->of[i].writes;
         ranges_join(stored);
         for (int64_t k = ranges_find(stored, y->base);

@@ -153,7 +153,7 @@ static int add_blocks(Cone *c, int i, Ranges *bytes)
     const DeviceLaunch *l = &c->launches[i];
     const PtxFunction *f = sim_kernel_of(l);
     ConeLaunch *k = &c->of[i];
-    CoverageOf of = {&c->d->mem, &l->module->code.ptx, f, l, c->wanted, 1, SLICE_CHANGES};
+    const CoverageOf of = sim_coverage_of(&c->d->mem, l, c->wanted, SLICE_CHANGES, 1);
     Coverage found;
     k->reach.blocks = k->run.blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     ranges_join(bytes);
@@ -171,9 +171,7 @@ static int add_blocks(Cone *c, int i, Ranges *bytes)
 /* May launch i read what a launch has written? */
 static int may_read(Cone *c, int i)
 {
-    const DeviceLaunch *l = &c->launches[i];
-    CoverageOf of = {&c->d->mem, &l->module->code.ptx, sim_kernel_of(l), l, c->wanted,
-                     1,          SLICE_LOADS};
+    const CoverageOf of = sim_coverage_of(&c->d->mem, &c->launches[i], c->wanted, SLICE_LOADS, 1);
     for (int a = 0; a < c->d->mem.n_allocs; a++) c->wanted[a] = !c->d->mem.allocs[a].read_only;
     return coverage_has_access(&of);
 }
@@ -258,9 +256,7 @@ static void add_needed(Cone *c, const Ranges *reads)
 /* Does launch i load from what launches write to allocation a? */
 static int loads(const Cone *c, int i, int a)
 {
-    const DeviceLaunch *l = &c->launches[i];
-    CoverageOf of = {&c->d->mem, &l->module->code.ptx, sim_kernel_of(l), l, c->wanted,
-                     1,          SLICE_LOADS};
+    const CoverageOf of = sim_coverage_of(&c->d->mem, &c->launches[i], c->wanted, SLICE_LOADS, 1);
     memset(c->wanted, 0, (size_t)c->d->mem.n_allocs);
     c->wanted[a] = !c->d->mem.allocs[a].read_only;
     return c->wanted[a] && coverage_has_access(&of);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "eval/sim/library/library_shape.h"
+#include "eval/sim/sim_launches.h"
 
 /* Lanes of instructions: about a second, which few kernels need. */
 static const int64_t budget = 400000000, patient_budget = 3000000000;
@@ -38,16 +39,14 @@ struct PlanCoverage {
     int patient;
 };
 
-/* ---- what launches point to ---- */
-
-static int has_argument(const PlanCoverage *c, const DeviceLaunch *l, int a)
+/* What launch i points to, and how large the elements are that it moves. */
+static void announce(PlanCoverage *c, int i)
 {
-    for (int k = 0; k < l->library_args; k++) {
-        uint64_t address;
-        memcpy(&address, l->params + 8 * k, sizeof address);
-        if (devmem_find(c->mem, address) == a) return 1;
-    }
-    return 0;
+    const PtxFunction *kernel = sim_kernel_of(&c->launches[i]);
+    uint32_t least = kernel ? coverage_unit(kernel) : 16;
+    if (least < c->unit) c->unit = least;
+    for (int a = 0; a < c->mem->n_allocs; a++)
+        if (sim_has_pointer(c->mem, &c->launches[i], a)) c->targets[a].last_use = i;
 }
 
 PlanCoverage *covered_new(const DevMem *mem, const DeviceLaunch *launches, int n,
@@ -69,17 +68,9 @@ PlanCoverage *covered_new(const DevMem *mem, const DeviceLaunch *launches, int n
         int a = devmem_find(mem, s->outputs[k]);
         if (a >= 0) c->targets[a].output = k;
     }
+    for (int i = 0; i < n; i++) announce(c, i);
+    memset(s->written, 0, sizeof *s->written);
     return c;
-}
-
-void covered_kernel(PlanCoverage *c, int i, const PtxFunction *kernel)
-{
-    CoverageOf of = {.mem = c->mem, .kernel = kernel, .launch = &c->launches[i]};
-    uint32_t least = kernel ? coverage_unit(kernel) : 16;
-    if (least < c->unit) c->unit = least;
-    for (int a = 0; a < c->mem->n_allocs; a++)
-        if (kernel ? coverage_has_pointer(&of, a) : has_argument(c, &c->launches[i], a))
-            c->targets[a].last_use = i;
 }
 
 void covered_patiently(PlanCoverage *c, int patiently)
@@ -198,16 +189,6 @@ static void note_op(PlanCoverage *c, int i, const PtxFunction *kernel)
     }
 }
 
-static CoverageOf launch_of(const PlanCoverage *c, int i, const PtxModule *m, const PtxFunction *f)
-{
-    return (CoverageOf){.mem = c->mem,
-                        .module = m,
-                        .kernel = f,
-                        .launch = &c->launches[i],
-                        .wanted = c->wanted,
-                        .unit = c->unit};
-}
-
 static void log_found(const Coverage *w, int i, const char *what)
 {
     log_debug("launch %d: %llu blocks tell what it %s%s%s (line %d)", i, (unsigned long long)w->ran,
@@ -263,16 +244,18 @@ static void check_reads(PlanCoverage *c, const CoverageOf *of, int i, int a)
     written_release(&w);
 }
 
-void covered_launch(PlanCoverage *c, int i, const PtxModule *module, const PtxFunction *kernel)
+void covered_launch(PlanCoverage *c, int i)
 {
+    const DeviceLaunch *l = &c->launches[i];
+    const PtxFunction *kernel = sim_kernel_of(l);
     begin_contents(c, i);
-    CoverageOf of = launch_of(c, i, module, kernel);
-    int is_op = !module || c->launches[i].op_line;
-    if (is_op && (!module || has_written(c->mem)))
+    if (!kernel || (l->op_line && has_written(c->mem))) {
         note_op(c, i, kernel);
-    else
-        note_writes(c, &of, i);
-    if (is_op) return;
+        return;
+    }
+    const CoverageOf of = sim_coverage_of(c->mem, l, c->wanted, SLICE_STORES, c->unit);
+    note_writes(c, &of, i);
+    if (l->op_line) return;
     for (int a = 0; a < c->mem->n_allocs; a++) {
         int first = c->targets[a].by_op ? -1 : c->targets[a].first;
         if (first >= 0 && first < i && coverage_has_pointer(&of, a)) check_reads(c, &of, i, a);

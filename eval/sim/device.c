@@ -11,11 +11,9 @@
 #include "eval/candidate/cubin.h"
 #include "eval/device/memory_shares.h"
 #include "eval/sim/decode/decode.h"
-#include "eval/sim/idle.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/sim_launches.h"
 #include "eval/sim/time/time_model.h"
-#include "eval/sim/unread.h"
 
 /* The arena holds a candidate's buffers and its variables, and the tensors of the task. */
 static const size_t arena_bytes = (size_t)6 << 30, buffer_bytes = (size_t)2000 << 20;

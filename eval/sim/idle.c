@@ -1,6 +1,9 @@
-/* Each of the blocks runs alone. What it changes is as it was before each of its runs, and of what other
+/* What blocks read to no effect: elements of tensors that some blocks of each launch read, each of which is
+ * replaced in turn, and whether these blocks write other bytes then.
+ *
+ * Each of the blocks runs alone. What it changes is as it was before each of its runs, and of what other
  * blocks or launches would have written the tensors hold drawn numbers, all other memory zeros. */
-#include "eval/sim/idle.h"
+#include "eval/sim/sim_launches.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -17,7 +17,6 @@
 #include "eval/sim/sample.h"
 #include "eval/sim/sample_order.h"
 #include "eval/sim/spills.h"
-#include "eval/sim/steady.h"
 #include "eval/sim/time/extrapolate.h"
 #include "eval/sim/time/line_costs.h"
 #include "eval/sim/time/time_model.h"
@@ -256,16 +255,20 @@ static int library_time(const Device *d, const DeviceLaunch *l, SimCounts *count
     return 0;
 }
 
-/* The buffers whose contents begin with the launch. */
-static int renew(Device *d, const DeviceLaunch *l, Error *err)
+int sim_renew(Device *d, const DeviceLaunch *l, Error *err)
 {
-    for (int i = 0; i < l->n_fresh; i++) {
-        account(d, l, poison_cost(l->fresh[i].bytes));
+    for (int i = 0; i < l->n_fresh; i++)
         if (devmem_renew(&d->mem, l->fresh[i].p, l->fresh[i].bytes, l->fresh[i].label))
             return error_set(err, ERROR_INVALID, "%s has no buffer of %zu bytes", l->fresh[i].label,
                              l->fresh[i].bytes);
-    }
     return 0;
+}
+
+/* The same, taken from what all runs may take. */
+static int renew(Device *d, const DeviceLaunch *l, Error *err)
+{
+    for (int i = 0; i < l->n_fresh; i++) account(d, l, poison_cost(l->fresh[i].bytes));
+    return sim_renew(d, l, err);
 }
 
 /* Returns 0, or -1 with an Error; for a call that stands for an op line, 1 with a fault: its plan
@@ -700,20 +703,35 @@ const PtxFunction *sim_kernel_of(const DeviceLaunch *l)
     return f ? f->ptx : NULL;
 }
 
-static void announce_covered(Device *d, Sampling *g)
+CoverageOf sim_coverage_of(const DevMem *mem, const DeviceLaunch *l, const uint8_t *wanted,
+                           SliceKind kind, uint32_t unit)
 {
-    memset(g->out->written, 0, sizeof *g->out->written);
-    g->covered = covered_new(&d->mem, g->launches, g->n, g->out);
-    for (int i = 0; i < g->n; i++) covered_kernel(g->covered, i, sim_kernel_of(&g->launches[i]));
+    return (CoverageOf){.mem = mem,
+                        .module = &l->module->code.ptx,
+                        .kernel = sim_kernel_of(l),
+                        .launch = l,
+                        .wanted = wanted,
+                        .unit = unit,
+                        .kind = kind};
+}
+
+int sim_has_pointer(const DevMem *mem, const DeviceLaunch *l, int allocation)
+{
+    const CoverageOf of = {.mem = mem, .kernel = sim_kernel_of(l), .launch = l};
+    for (int k = 0; k < l->library_args; k++) {
+        uint64_t address;
+        memcpy(&address, l->params + 8 * k, sizeof address);
+        if (devmem_find(mem, address) == allocation) return 1;
+    }
+    return of.kernel && coverage_has_pointer(&of, allocation);
 }
 
 static void note_covered(Sampling *g, int i)
 {
-    const PtxFunction *f = sim_kernel_of(&g->launches[i]);
     double seconds = 0;
     for (int k = 0; k <= i; k++) seconds += g->times[k].seconds;
     covered_patiently(g->covered, seconds * 1e6 < g->out->win_us);
-    covered_launch(g->covered, i, f ? &g->launches[i].module->code.ptx : NULL, f);
+    covered_launch(g->covered, i);
 }
 
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,
@@ -735,7 +753,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     d->n_sampled = n;
     devmem_assume(&d->mem, 1);
     d->exec.counted = 1;
-    if (s->written) announce_covered(d, &g);
+    if (s->written) g.covered = covered_new(&d->mem, launches, n, s);
     for (int i = 0; i < n && !r; i++) {
         r = sample_launch(d, &g, i, fault);
         if (!r && g.covered) note_covered(&g, i);

@@ -3,6 +3,7 @@
 #define EVAL_SIM_SIM_LAUNCHES_H
 
 #include "eval/candidate/cubin.h"
+#include "eval/sim/coverage/coverage.h"
 #include "eval/sim/decode/decode.h"
 #include "eval/sim/exec/launch.h"
 #include "eval/sim/missing.h"
@@ -56,8 +57,17 @@ int sim_cone(Device *d, const DeviceLaunch *launches, int n, DeviceCone *c, Faul
 int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, Fault *fault);
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,
                Fault *fault);
+void sim_unread(Device *d, const DeviceLaunch *launches, int n, DeviceUnread *u); /* unread.c */
+void sim_idle(Device *d, const DeviceLaunch *launches, int n, DeviceIdle *out);   /* idle.c */
 
 /* The kernel of a launch; NULL: it is a library call. */
 const PtxFunction *sim_kernel_of(const DeviceLaunch *l);
+/* Has the launch a pointer into the allocation? */
+int sim_has_pointer(const DevMem *mem, const DeviceLaunch *l, int allocation);
+/* Its accesses of a kind to wanted allocations, told apart by `unit` bytes. It is no library call. */
+CoverageOf sim_coverage_of(const DevMem *mem, const DeviceLaunch *l, const uint8_t *wanted,
+                           SliceKind kind, uint32_t unit);
+/* The buffers whose contents begin with the launch. */
+int sim_renew(Device *d, const DeviceLaunch *l, Error *err);
 
 #endif

@@ -1,14 +1,15 @@
-/* Left out are tensors that an op line may read, whose contents begin anew between launches, or of which
+/* What a plan leaves unread: bytes of its inputs, and of what its kernels write to its buffers, that no
+ * launch reads, with all blocks (eval/sim/coverage).
+ *
+ * Left out are tensors that an op line may read, whose contents begin anew between launches, or of which
  * it is not known what a launch reads or writes. What one op line gives is all written. */
-#include "eval/sim/unread.h"
+#include "eval/sim/sim_launches.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/sim/coverage/coverage.h"
-#include "eval/sim/sim_launches.h"
 
 /* Lanes of instructions: about a quarter of a second. */
 static const int64_t most_lanes = 100000000;
@@ -30,29 +31,6 @@ typedef struct {
     int64_t budget;
 } Unread;
 
-static CoverageOf launch_of(const Unread *u, int i)
-{
-    const DeviceLaunch *l = &u->launches[i];
-    return (CoverageOf){.mem = &u->d->mem,
-                        .module = l->library_args ? NULL : &l->module->code.ptx,
-                        .kernel = sim_kernel_of(l),
-                        .launch = l,
-                        .wanted = u->wanted,
-                        .unit = u->unit};
-}
-
-static int has_pointer(const Unread *u, int i, int a)
-{
-    const DeviceLaunch *l = &u->launches[i];
-    const CoverageOf of = launch_of(u, i);
-    for (int k = 0; k < l->library_args; k++) {
-        uint64_t address;
-        memcpy(&address, l->params + 8 * k, sizeof address);
-        if (devmem_find(&u->d->mem, address) == a) return 1;
-    }
-    return of.kernel && coverage_has_pointer(&of, a);
-}
-
 /* Before any launch is looked at, all of them are in turn: which tensors may be known? */
 static void announce(const Unread *u, int i)
 {
@@ -65,7 +43,7 @@ static void announce(const Unread *u, int i)
     }
     for (int a = 0; a < m->n_allocs; a++) {
         Tensor *t = &u->of[a];
-        if (!has_pointer(u, i, a)) continue;
+        if (!sim_has_pointer(m, l, a)) continue;
         if (!l->op_line && !l->library_args) {
             t->own = 1;
             continue;
@@ -98,9 +76,8 @@ static uint8_t is_wanted(const Unread *u, const CoverageOf *of, int a)
 static void add_accesses(Unread *u, int i, SliceKind kind)
 {
     const DevMem *m = &u->d->mem;
-    CoverageOf of = launch_of(u, i);
+    const CoverageOf of = sim_coverage_of(m, &u->launches[i], u->wanted, kind, u->unit);
     int some = 0;
-    of.kind = kind;
     for (int a = 0; a < m->n_allocs; a++) some |= u->wanted[a] = is_wanted(u, &of, a);
     if (!some || !add_wanted(u, &of)) return;
     for (int a = 0; a < m->n_allocs; a++) {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "eval/candidate/library_signatures.h"
+#include "eval/candidate/library_arguments.h"
 #include "eval/cuda/library/library_cublas.h"
 #include "eval/cuda/library/library_cudnn.h"
 

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "eval/cuda/measure/cupti_api.h"
-#include "eval/cuda/measure/cupti_work.h"
 #include "eval/device/device.h"
 
 /* Hardware counters by CUPTI's range profiler. Hardware counters of one range around the launches.

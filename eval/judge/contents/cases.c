@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/judge/contents/drawn_sizes.h"
-#include "eval/judge/contents/drawn_tolerance.h"
 #include "eval/judge/contents/own_sizes.h"
 #include "eval/judge/contents/shortened.h"
 #include "eval/judge/contents/timed_contents.h"
@@ -676,4 +675,19 @@ uint64_t case_seed(uint64_t evaluator_seed, const Task *t, const Workload *w, in
     name.trial = trial;
     memcpy(name.task, t->digest, DIGEST_HEX);
     return random_hash(&name, sizeof name);
+}
+
+int drawn_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out)
+{
+    const Task *t = c->task;
+    int found = 0;
+    if (!t->graph || c->workload->atol || c->variant != VARIANT_DRAWN) return -1;
+    for (int i = 0; i < t->n_workloads; i++) {
+        TaskCase own = *c;
+        Tolerance by = {0};
+        own.workload = &t->workloads[i];
+        if (!own.workload->atol || judged_listed(j, &own, output, &by, NULL)) continue;
+        if (!found++ || by.atol > out->atol) *out = by;
+    }
+    return found ? 0 : -1;
 }

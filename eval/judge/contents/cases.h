@@ -6,6 +6,7 @@
 
 #include "base/cache.h"
 #include "eval/device/device.h"
+#include "tasks/derive/judged.h"
 #include "tasks/task.h"
 
 /* How many elements of an output differ from the reference by more than 2^(k - 2) tolerances, and the mean
@@ -44,7 +45,7 @@ typedef struct {
     ElementLimits *limits[TASK_MAX_TENSORS]; /* as well: those of the tolerance, or NULL */
     int usable;                              /* as well: of all outputs */
     CaseEager *eager;                        /* NULL: the baseline is not asked */
-    int lenient; /* the tolerance is a bound (drawn_tolerance.h), and `usable` not known */
+    int lenient; /* the tolerance is a bound (drawn_tolerance), and `usable` not known */
     /* On a device that keeps contents; inputs and expected are then NULL. */
     DeviceGolden *golden_inputs[TASK_MAX_TENSORS], *golden_expected[TASK_MAX_TENSORS];
     /* Contents that the device asks for; inputs and expected are then NULL (timed_contents.h). */
@@ -126,5 +127,11 @@ void case_text(const Case *c, char *out, size_t size);
 
 /* The seed of draw number `trial`, a digest of the evaluator's seed, the task and the workload. */
 uint64_t case_seed(uint64_t evaluator_seed, const Task *t, const Workload *w, int trial);
+
+/* The tolerance of sizes that task.json does not list, at the scale of the case. To measure it takes longer
+ * than a small check (tasks/derive/judged.h). The largest one of the sizes that it lists, the timed ones too,
+ * is enough where it is small beside the expected outputs: no axis of drawn sizes is above its timed size.
+ * Returns -1 where the case has its own, or the task lists none. */
+int drawn_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out);
 
 #endif

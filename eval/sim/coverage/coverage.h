@@ -7,6 +7,7 @@
 #include "eval/sim/coverage/slice.h"
 #include "eval/sim/coverage/written.h"
 #include "eval/sim/machine/device_memory.h"
+#include "eval/sim/ptx/ptx.h"
 
 /* The launch of a kernel. wanted: by allocation, whose accesses are found; those of others are left out where
  * that is simple. kind: the accesses. unit: the bytes that are told apart. thin: few threads of each block
@@ -51,5 +52,11 @@ void coverage_visit_some(const CoverageOf *of, const uint64_t *id, int64_t n, in
  * is subtracted. */
 void coverage_find(const CoverageOf *of, int64_t *budget, Coverage *out);
 void coverage_release(Coverage *c);
+
+/* Marks the buffers that a launch stores nothing to, as far as the kernel's code and its parameters tell,
+ * until steady_forget. No access of the launch to one of them is a race, and the shadows of who read and
+ * wrote there, four times the buffer's size, need not be kept. */
+void steady_find(DevMem *m, const DeviceLaunch *l, const PtxModule *module, const PtxFunction *f);
+void steady_forget(DevMem *m);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "eval/sim/exec/barrier.h"
-#include "eval/sim/exec/scheduler.h"
+#include "eval/sim/exec/splits.h"
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/block_waits.h"
 #include "eval/sim/memory/bulk_copy.h"

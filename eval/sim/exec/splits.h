@@ -36,4 +36,10 @@ void join_release_waiting(Warp *w, uint64_t age);
 /* Lets lanes exit that wait at an exit for the parked splits. Returns 1 when there are such lanes. */
 int join_release_exits(Warp *w);
 
+/* ---- the scheduler of a warp ---- */
+
+void warp_start(Warp *w); /* all lanes at the kernel's first instruction */
+/* Runs the warp until no split is ready or all have used a slice. Returns 1 when something ran. */
+int warp_run(Warp *w);
+
 #endif

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "eval/device/device.h"
-#include "eval/sim/machine/access_trace.h"
+#include "eval/sim/machine/ranges.h"
 #include "eval/sim/ptx/ptx.h"
 
 #define ARENA_BASE 0x700000000000u

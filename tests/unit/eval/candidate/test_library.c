@@ -17,7 +17,6 @@
 #include "base/random.h"
 #include "eval/candidate/candidate.h"
 #include "eval/candidate/library_arguments.h"
-#include "eval/candidate/library_signatures.h"
 #include "eval/candidate/resolve.h"
 #include "eval/cuda/library/library.h"
 #include "gpu/driver.h"

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "eval/judge/contents/cases.h"
 #include "eval/judge/contents/drawn_sizes.h"
-#include "eval/judge/contents/drawn_tolerance.h"
 #include "tests/fixture_path.h"
 #include "tests/small_draft.h"
 

@@ -7,7 +7,7 @@
 
 #include <ctype.h>
 
-#include "eval/candidate/library_signatures.h"
+#include "eval/candidate/library_arguments.h"
 #include "eval/device/device.h"
 #include "tests/unit/eval/compile/compile_support.h"
 #include "tests/unit/eval/half_value.h"

@@ -10,7 +10,6 @@
 #include "eval/device/tensor_map.h"
 #include "eval/sim/coverage/coverage.h"
 #include "eval/sim/coverage/reaching.h"
-#include "eval/sim/steady.h"
 
 enum { BYTES = 1 << 20 };
 
