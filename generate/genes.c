@@ -198,26 +198,27 @@ const GenePoint *genes_find(const Genes *g, const char *of, Gene gene)
 
 /* ---- writing ---- */
 
-static void write_value(const GenePoint *p, Buffer *out)
+void gene_text(const GenePoint *p, char out[GENES_NAME])
 {
     const GeneRow *r = &rows[p->gene];
+    snprintf(out, GENES_NAME, "%s=%d", r->name, p->value);
     for (int i = 0; i < r->n && r->word; i++)
-        if (r->value[i] == p->value) {
-            buffer_printf(out, " %s=%s", r->name, r->word[i]);
-            return;
-        }
-    buffer_printf(out, " %s=%d", r->name, p->value);
+        if (r->value[i] == p->value) snprintf(out, GENES_NAME, "%s=%s", r->name, r->word[i]);
 }
 
 void genes_write(const Genes *g, Buffer *out)
 {
+    char text[GENES_NAME];
     for (int i = 0; i < g->n; i++) {
         int begun = 0;
         for (int k = 0; k < i && !begun; k++) begun = !strcmp(g->point[k].of, g->point[i].of);
         if (begun) continue;
         buffer_printf(out, "//@ schedule %s", g->point[i].of);
         for (int k = i; k < g->n; k++)
-            if (!strcmp(g->point[k].of, g->point[i].of)) write_value(&g->point[k], out);
+            if (!strcmp(g->point[k].of, g->point[i].of)) {
+                gene_text(&g->point[k], text);
+                buffer_printf(out, " %s", text);
+            }
         buffer_puts(out, "\n");
     }
 }

@@ -72,6 +72,8 @@ typedef struct {
     const char *help;
 } GeneRow;
 const GeneRow *gene_row(Gene g);
+void gene_text(const GenePoint *p,
+               char out[GENES_NAME]); /* "route=tensor", as a schedule line has it */
 
 /* Reads the schedule lines of a text, and skips all others. A `;` ends a line, too. INVALID says what is no
  * gene or no value, and where. */

@@ -204,6 +204,9 @@ void taskset_release(TaskSet *s);
  * there is loaded and added at the end; the set's digest stays. -1: there is none, or it cannot be
  * read. */
 int taskset_need(TaskSet *s, const char *root, const char *word, Error *err);
+/* A command's task may be the path of its folder, as a shell completes it. Where `task` is one and no root is
+ * given, root becomes the folder that holds it, which lives until the process ends, and task its name. */
+void task_at_path(const char **root, const char **task);
 /* The folders that taskset_load would load, sorted; the caller frees. */
 int taskset_paths(const char *root, const char *only, char ***paths, int *n, Error *err);
 void taskset_paths_free(char **paths, int n);

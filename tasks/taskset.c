@@ -142,6 +142,24 @@ static int find_folders(Folders *f, const char *from, Error *err)
     return check_unique(f, from, err);
 }
 
+/* Whether a word may be a task's name, or the folder of one: no pattern, and no list. */
+static int is_one(const char *word)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+    return *word && *word != '/' && !word[strspn(word, letters)];
+}
+
+/* Whether a word is the folder of a task below `from`: then no other folder need be read. */
+static int is_folder(const char *from, const char *word)
+{
+    if (!word || !is_one(word) || strstr(word, "..") || word[strlen(word) - 1] == '/') return 0;
+    char *file = memory_printf("%s/%s/task.json", from, word);
+    int there = file_exists(file);
+    free(file);
+    return there;
+}
+
 int taskset_paths(const char *root, const char *only, char ***paths, int *n, Error *err)
 {
     Folders f = {0};
@@ -149,6 +167,12 @@ int taskset_paths(const char *root, const char *only, char ***paths, int *n, Err
     *paths = NULL;
     *n = 0;
     if (!from) return -1;
+    if (is_folder(from, only)) {
+        *paths = memory_array(1, sizeof **paths);
+        (*paths)[(*n)++] = memory_printf("%s/%s", from, only);
+        free(from);
+        return 0;
+    }
     int rc = find_folders(&f, from, err);
     char *chosen = memory_array((size_t)f.n + 1, 1);
     if (rc || select_listed(only && *only ? only : "all", &f, chosen, from, err))
@@ -183,14 +207,6 @@ int taskset_load(const char *root, const char *only, TaskSet *out, Error *err)
     taskset_paths_free(paths, n);
     if (rc) taskset_release(out);
     return rc;
-}
-
-/* Whether a word may be a task's name, or the folder of one: no pattern, and no list. */
-static int is_one(const char *word)
-{
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
-    return *word && *word != '/' && !word[strspn(word, letters)];
 }
 
 /* Loads the task of a folder below the root, or of a name, and adds it to the set. */
@@ -239,6 +255,20 @@ int taskset_need(TaskSet *s, const char *root, const char *word, Error *err)
         at = add_one(s, root, one, err);
     free(one);
     return at;
+}
+
+void task_at_path(const char **root, const char **task)
+{
+    size_t len = strlen(*task);
+    while (len > 1 && (*task)[len - 1] == '/') len--;
+    char *file = memory_printf("%.*s/task.json", (int)len, *task);
+    if (!*root && memchr(*task, '/', len) && file_exists(file)) {
+        char *folder = memory_strndup(*task, len), *slash = strrchr(folder, '/');
+        *slash = 0;
+        *root = slash == folder ? "/" : folder;
+        *task = slash + 1;
+    }
+    free(file);
 }
 
 void taskset_release(TaskSet *s)

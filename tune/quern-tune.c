@@ -18,7 +18,7 @@ static double seconds;
 static int64_t seed = 1, most = 200;
 
 static const Flag flags[] = {
-    {"task", FLAG_TEXT, &task, "task", .required = 1},
+    {"task", FLAG_TEXT, &task, "task, or the path of its folder", .required = 1},
     {"task-root", FLAG_TEXT, &root, "folder of the tasks"},
     {"output", FLAG_TEXT, &dir, "folder of best.cu, report.txt and verdicts.tsv, which is there",
      .required = 1},
@@ -66,6 +66,7 @@ int main(int argc, char **argv)
     queue_url_check_flag(&spec, redis);
     log_open("quern-tune");
     stop_install();
+    task_at_path(&root, &task);
     int at = taskset_need(&tasks, root, task, &err);
     if (at < 0) log_die(&err);
     opt.task = opt.sized = tasks.tasks[at];

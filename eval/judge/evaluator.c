@@ -56,7 +56,7 @@ static int open_parts(Evaluator *e, const EvaluatorOptions *opt, Error *err)
     const CompilerOptions compiler = {.cache_dir = cache_of(opt)};
     m->ops = device_find(opt->device, &arg, err);
     if (!m->ops || compiler_open(&compiler, &m->compiler, err)) return -1;
-    if (taskset_load(opt->tasks_root, NULL, &e->tasks, err)) return -1;
+    if (taskset_load(opt->tasks_root, opt->tasks, &e->tasks, err)) return -1;
     e->baselines = memory_array((size_t)e->tasks.n + 1, sizeof *e->baselines);
     if (opt->baseline && read_baseline(e, opt->baseline, err)) return -1;
     log_debug("compiler started, %d tasks loaded", e->tasks.n);

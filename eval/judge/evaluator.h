@@ -11,6 +11,7 @@ typedef struct Evaluator Evaluator;
 typedef struct {
     const char *device;     /* "sim:h100" */
     const char *tasks_root; /* NULL: the default of taskset_load */
+    const char *tasks;      /* that evaluator_open loads, by taskset_load's words */
     const char *cache_dir;  /* compile cache; NULL: $QUERN_CACHE, else none */
     uint64_t seed;          /* of the drawn inputs; a candidate does not know it */
     ClockMode mode;         /* how a device with a clock times; 0: cold L2 */

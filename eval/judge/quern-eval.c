@@ -27,7 +27,8 @@ static struct {
 
 static const Flag flags[] = {
     {"task", FLAG_TEXT, &args.task,
-     "the task that the candidate is for, as gelu or composed/clamp_triu (required)"},
+     "the task that the candidate is for, as gelu or composed/clamp_triu, or the path of its "
+     "folder (required)"},
     EVALUATOR_FLAGS(args.device, args.seed, args.tasks_root, args.cache),
     {"mode", FLAG_TEXT, &args.mode,
      "what the clock of a GPU sees: L2 flushed, as the last run left it, or flushed and replayed "
@@ -103,24 +104,20 @@ static int judge_all(Evaluator *e, const char **files, int n, const Buffer *firs
     return status;
 }
 
-/* End with a usage error unless the task exists. --task may have its folder; what is printed has
- * its name. */
-static void need_task(Evaluator *e)
+/* Opens the evaluator with its task. Ends with a usage error when there is none of that name. --task may have
+ * the task's folder; what is printed has its name. */
+static Evaluator *need_task(EvaluatorOptions *options)
 {
-    char names[1000] = "";
-    size_t n = 0;
     Error err;
-    const TaskSet *set = evaluator_tasks(e);
-    const Task *t = evaluator_task(e, args.task, &err);
-    if (t) {
-        args.task = t->name;
-        return;
-    }
-    if (err.code != ERROR_UNKNOWN_NAME) log_die(&err);
-    for (int i = 0; i < set->n && n < sizeof names; i++)
-        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "",
-                              set->tasks[i]->name);
-    flags_usage_error(&spec, "%s; there are %s", err.text, names);
+    Evaluator *e;
+    task_at_path(&args.tasks_root, &args.task);
+    options->tasks_root = args.tasks_root;
+    options->tasks = args.task;
+    const Task *t = evaluator_open(options, &e, &err) ? NULL : evaluator_task(e, args.task, &err);
+    if (!t && err.code == ERROR_UNKNOWN_NAME) flags_usage_error(&spec, "%s", err.text);
+    if (!t) log_die(&err);
+    args.task = t->name;
+    return e;
 }
 
 /* End with a usage error when a flag is given that has no effect on this device: a simulator
@@ -167,8 +164,6 @@ static ClockMode clock_mode(const char *name)
 int main(int argc, char **argv)
 {
     process_again_with("OMP_WAIT_POLICY", "passive", argv); /* threads sleep without work */
-    Error err;
-    Evaluator *e;
     Buffer first;
     const char **files = memory_array((size_t)argc, sizeof *files), *device_arg;
     int n = flags_parse(&spec, argc, argv, files);
@@ -182,15 +177,13 @@ int main(int argc, char **argv)
     if (ops->use_only) ops->use_only(device_arg);
     read_source(files[0], &first); /* once, since it may be a pipe */
     EvaluatorOptions options = {.device = args.device,
-                                .tasks_root = args.tasks_root,
                                 .cache_dir = args.cache,
                                 .seed = (uint64_t)args.seed,
                                 .mode = clock_mode(args.mode),
                                 .budget_s = args.budget_s,
                                 .baseline = args.baseline,
                                 .profile = args.profile};
-    if (evaluator_open(&options, &e, &err)) log_die(&err);
-    need_task(e);
+    Evaluator *e = need_task(&options);
     int status = judge_all(e, files, n, &first);
     status = log_close(status);
     fflush(NULL);

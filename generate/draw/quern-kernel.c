@@ -38,12 +38,14 @@ static int read_schedule(const char *given, Genes *g, Error *err)
 
 static int check_used(const Genes *g, Error *err)
 {
+    char text[GENES_NAME];
     const GenePoint *p = genes_unused(g);
     if (!p) return 0;
+    gene_text(p, text);
     return error_set(err, ERROR_INVALID,
-                     "schedule of %s: %s=%d is no choice there; quern-kernel without --schedule "
+                     "schedule of %s: %s is no choice there; quern-kernel without --schedule "
                      "prints the lines of all choices",
-                     p->of, gene_row(p->gene)->name, p->value);
+                     p->of, text);
 }
 
 static int print_candidate(const Options *o, Error *err)
@@ -110,7 +112,7 @@ int main(int argc, char **argv)
 {
     Options o = {.seed = -1, .count = 1};
     const Flag flags[] = {
-        {"task", FLAG_TEXT, &o.name, "task", .required = 1},
+        {"task", FLAG_TEXT, &o.name, "task, or the path of its folder", .required = 1},
         {"task-root", FLAG_TEXT, &o.root, "folder of the tasks"},
         {"schedule", FLAG_TEXT, &o.schedule,
          "`//@ schedule` lines, or a file with some, such as a kernel; defaults if not given"},
@@ -139,6 +141,7 @@ int main(int argc, char **argv)
     log_open("quern-kernel");
     Error err;
     TaskSet tasks = {0};
+    task_at_path(&o.root, &o.name);
     int at = taskset_need(&tasks, o.root, o.name, &err);
     if (at < 0) log_die(&err);
     o.task = tasks.tasks[at];

@@ -99,6 +99,12 @@ unknown_task 2 quern-results --tasks nonesuch --samples absent.qa --output new.q
 unknown_task 2 quern-eval --task nonesuch some.cu
 unknown_task 2 quern-kernel --task nonesuch
 unknown_task 2 quern-evalbench nonesuch
+mkdir -p elsewhere && cp -r "$root/tasks/relu" "$root/tasks/composed/relu_softmax" elsewhere
+run quern-eval --task elsewhere/relu/ "$root/tasks/relu/baseline.cu"
+[ $rc = 0 ] && grep -q '^relu on sim:h100: ok' out; ok $? "--task may be the path of a task's folder"
+run quern-kernel --task elsewhere/relu_softmax --schedule '//@ schedule y route=tensor'
+[ $rc = 1 ] && sentence quern-kernel 'schedule of y: route=tensor is no choice there'
+ok $? 'a gene that a kernel does not have is named by its word'
 run quern-kernel --task relu --task-root nonesuch
 [ $rc = 2 ] && sentence quern-kernel nonesuch; ok $? 'quern-kernel names a task root that is not there'
 
