@@ -33,11 +33,28 @@ static void merge(const BlockRun *runs, int from, int middle, int end, BlockRun 
             b == end || (a < middle && by_place(&runs[a], &runs[b]) <= 0) ? runs[a++] : runs[b++];
 }
 
-/* The lanes of a store are mostly in order, so that there is little to merge. */
-static void sort_runs(SliceRun *r)
+/* Makes one of neighbours that are in order, touch and change alike. Returns how many runs are left. */
+static int join_neighbours(BlockRun *runs, int n_runs)
+{
+    int n = 0;
+    for (int i = 1; i < n_runs; i++) {
+        BlockRun *last = &runs[n], *now = &runs[i];
+        int64_t end = last->at + last->bytes;
+        if (now->at > end || now->at < last->at || memcmp(now->d, last->d, sizeof now->d)) {
+            runs[++n] = *now;
+            continue;
+        }
+        if (now->at + now->bytes > end) last->bytes = now->at + now->bytes - last->at;
+    }
+    return n_runs ? n + 1 : 0;
+}
+
+/* Sorts the runs, and makes one of those that touch and change alike. The lanes of a store are mostly in
+ * order, so that there is little to merge; each pass leaves fewer. */
+static void join_runs(SliceRun *r)
 {
     BlockRun *other = NULL;
-    const int n = r->n_runs;
+    int n = r->n_runs = join_neighbours(r->runs, r->n_runs);
     while (end_of_order(r->runs, 0, n) < n) {
         if (!other) other = memory_array((size_t)r->cap_runs, sizeof *other);
         for (int from = 0, middle, end; from < n; from = end) {
@@ -47,25 +64,9 @@ static void sort_runs(SliceRun *r)
         }
         BlockRun *sorted = other;
         other = r->runs, r->runs = sorted;
+        n = r->n_runs = join_neighbours(r->runs, n);
     }
     free(other);
-}
-
-/* Sorts the runs, and makes one of those that touch and change alike. */
-static void join_runs(SliceRun *r)
-{
-    int n = 0;
-    sort_runs(r);
-    for (int i = 1; i < r->n_runs; i++) {
-        BlockRun *last = &r->runs[n], *now = &r->runs[i];
-        int64_t end = last->at + last->bytes;
-        if (now->at > end || memcmp(now->d, last->d, sizeof now->d)) {
-            r->runs[++n] = *now;
-            continue;
-        }
-        if (now->at + now->bytes > end) last->bytes = now->at + now->bytes - last->at;
-    }
-    if (r->n_runs) r->n_runs = n + 1;
 }
 
 typedef struct {

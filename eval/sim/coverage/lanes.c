@@ -406,71 +406,88 @@ static int logic(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box
     return 0;
 }
 
-static int holds(int k, int64_t x, int64_t y, int is_unsigned64)
+/* Which of below, equal and above a comparison holds for. Without branches: lanes differ. */
+typedef struct {
+    int below, equal, above, is_unsigned64;
+} Order;
+
+static Order order_of(int k, const SliceInst *in)
 {
-    uint64_t p = (uint64_t)x, q = (uint64_t)y;
-    switch (k) {
-    case IS_EQ: return x == y;
-    case IS_NE: return x != y;
-    case IS_LT: return is_unsigned64 ? p < q : x < y;
-    case IS_LE: return is_unsigned64 ? p <= q : x <= y;
-    case IS_GT: return is_unsigned64 ? p > q : x > y;
-    default: return is_unsigned64 ? p >= q : x >= y;
-    }
+    return (Order){.below = k == IS_LT || k == IS_LE || k == IS_NE,
+                   .equal = k == IS_EQ || k == IS_LE || k == IS_GE,
+                   .above = k == IS_GT || k == IS_GE || k == IS_NE,
+                   .is_unsigned64 = in->bits >= 64 && !in->is_signed};
+}
+
+static inline int holds(Order o, int64_t x, int64_t y)
+{
+    int is_below = o.is_unsigned64 ? (uint64_t)x < (uint64_t)y : x < y, is_equal = x == y;
+    return (is_below & o.below) | (is_equal & o.equal) | (((is_below | is_equal) ^ 1) & o.above);
+}
+
+/* Differences of lanes on one side of a comparison: none where the least is above the largest. */
+typedef struct {
+    int64_t range[2];
+} Side;
+
+static inline void side_add(Side *s, int is_on, int64_t by)
+{
+    int64_t low = is_on ? by : INT64_MAX, high = is_on ? by : INT64_MIN;
+    s->range[0] = low < s->range[0] ? low : s->range[0];
+    s->range[1] = high > s->range[1] ? high : s->range[1];
 }
 
 /* The order of a and b is the same in every block of the box. It is kept by the sign of a - b alone. */
 static void keep_order(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box)
 {
-    int64_t d[3], below[2], above[2], equal[2] = {0, 0};
-    int n = a->uniform && b->uniform ? 1 : m->n, n_below = 0, n_above = 0, n_equal = 0;
+    const Side none = {{INT64_MAX, INT64_MIN}};
+    Side below = none, above = none;
+    int64_t d[3];
+    int n = a->uniform && b->uniform ? 1 : m->n, is_far = 0, n_equal = 0;
     keep_view(a, in->bits, in->is_signed, m, box);
     keep_view(b, in->bits, in->is_signed, m, box);
     for (int k = 0; k < 3; k++) d[k] = a->d[k] - b->d[k];
     if (!is_moving(d, box)) return;
     int64_t largest = in->bits < 64 ? INT64_MAX : most;
-    int is_exact = in->k == IS_EQ || in->k == IS_NE;
+    int is_exact = in->k == IS_EQ || in->k == IS_NE,
+        is_strict = in->k == IS_LT || in->k == IS_GE || is_exact;
     for (int i = 0; i < n; i++) {
-        if (n > 1 && !m->on[i]) continue;
         int64_t x = view(a->v[a->uniform ? 0 : i], in->bits, in->is_signed),
-                y = view(b->v[b->uniform ? 0 : i], in->bits, in->is_signed), by;
-        if (x > largest || x < -largest || y > largest || y < -largest) {
-            lanes_pin(a, box);
-            lanes_pin(b, box);
-            return;
-        }
-        by = x - y;
+                y = view(b->v[b->uniform ? 0 : i], in->bits, in->is_signed),
+                by = (int64_t)((uint64_t)x - (uint64_t)y);
+        int on = n == 1 || m->on[i], is_equal = is_exact & !by;
         /* Of a strict order, equal counts as not below. */
-        int is_below = in->k == IS_LT || in->k == IS_GE || is_exact ? by < 0 : by <= 0;
-        if (is_exact && !by) {
-            n_equal++;
-        } else if (is_below) {
-            if (!n_below || by < below[0]) below[0] = by;
-            if (!n_below || by > below[1]) below[1] = by;
-            n_below = 1;
-        } else {
-            if (!n_above || by < above[0]) above[0] = by;
-            if (!n_above || by > above[1]) above[1] = by;
-            n_above = 1;
-        }
+        int is_below = on & !is_equal & ((by < 0) | (!by & !is_strict));
+        is_far |= on & ((x > largest) | (x < -largest) | (y > largest) | (y < -largest));
+        n_equal |= on & is_equal;
+        side_add(&below, is_below, by);
+        side_add(&above, on & !is_equal & !is_below, by);
+    }
+    if (is_far) {
+        lanes_pin(a, box);
+        lanes_pin(b, box);
+        return;
     }
     int with_zero = in->k == IS_LE || in->k == IS_GT;
-    if (n_below) keep(box, d, below, -most, with_zero ? 0 : -1);
-    if (n_above) keep(box, d, above, with_zero || is_exact ? 1 : 0, most);
+    const int64_t equal[2] = {0, 0};
+    if (below.range[0] <= below.range[1]) keep(box, d, below.range, -most, with_zero ? 0 : -1);
+    if (above.range[0] <= above.range[1])
+        keep(box, d, above.range, with_zero || is_exact ? 1 : 0, most);
     if (n_equal) keep(box, d, equal, 0, 0);
 }
 
 static int compare(const SliceInst *in, Lanes *a, Lanes *b, const Lanes *with, const LaneMask *m,
                    Box *box, Lanes *out)
 {
-    int bits = in->bits, is_wide = bits >= 64 && !in->is_signed;
+    int bits = in->bits;
+    const Order order = order_of(in->k, in);
     if (with && !with->known) return -1;
     int n = a->uniform && b->uniform && (!with || with->uniform) ? 1 : m->n;
     keep_order(in, a, b, m, box);
     for (int i = 0; i < n; i++) {
         int64_t x = view(a->v[a->uniform ? 0 : i], bits, in->is_signed),
                 y = view(b->v[b->uniform ? 0 : i], bits, in->is_signed);
-        uint64_t r = (uint64_t)holds(in->k, x, y, is_wide),
+        uint64_t r = (uint64_t)holds(order, x, y),
                  c = with ? with->v[with->uniform ? 0 : i] & 1 : 0;
         out->v[i] = !with                             ? r
                     : in->combine == COMBINE_WITH_AND ? r & c
@@ -506,11 +523,12 @@ static int least_or_largest(const SliceInst *in, Lanes *a, Lanes *b, const LaneM
     uint8_t first[LANES_MAX];
     SliceInst by = *in;
     by.k = IS_LT;
+    const Order less = order_of(IS_LT, in);
     keep_order(&by, a, b, m, box);
     for (int i = 0; i < m->n; i++) {
         int64_t x = view(a->v[a->uniform ? 0 : i], in->bits, in->is_signed),
                 y = view(b->v[b->uniform ? 0 : i], in->bits, in->is_signed);
-        int is_less = holds(IS_LT, x, y, in->bits >= 64 && !in->is_signed);
+        int is_less = holds(less, x, y);
         first[i] = (uint8_t)(in->op == OP_MIN ? is_less : !is_less);
     }
     int uniform = a->uniform && b->uniform;

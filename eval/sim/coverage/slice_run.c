@@ -143,6 +143,7 @@ void slice_run_close(SliceRun *r)
     free(r->slots);
     free(r->storage);
     free(r->live);
+    for (int i = 0; i < THREAD_SPECIALS; i++) free(r->of_threads[i]);
     free(r->runs);
     memset(r, 0, sizeof *r);
 }
@@ -245,12 +246,26 @@ static int block_value(SliceRun *r, PtxSpecial which, const LaneMask *m, Lanes *
     }
 }
 
+/* The values of a special register that differ by thread are computed once for all blocks. */
+static uint64_t *thread_values(SliceRun *r, PtxSpecial which)
+{
+    const int k = which <= SPECIAL_TID_Z    ? (int)which - SPECIAL_TID_X
+                  : which == SPECIAL_LANEID ? 3
+                  : which == SPECIAL_WARPID ? 4
+                                            : 5 + (int)which - SPECIAL_LANEMASK_EQ;
+    if (!r->of_threads[k]) {
+        r->of_threads[k] = memory_array((size_t)r->n_lanes, sizeof *r->of_threads[k]);
+        for (int i = 0; i < r->n_lanes; i++) r->of_threads[k][i] = thread_value(r, which, i);
+    }
+    return r->of_threads[k];
+}
+
 static void special(SliceRun *r, PtxSpecial which, const LaneMask *m, Lanes *out)
 {
     if (is_of_thread(which)) {
         set_uniform(out, 0);
         out->uniform = 0;
-        for (int i = 0; i < r->n_lanes; i++) out->v[i] = thread_value(r, which, i);
+        out->v = thread_values(r, which);
         return;
     }
     if (block_value(r, which, m, out)) out->known = 0;
@@ -262,7 +277,7 @@ static uint64_t mask_of(int bits)
 }
 
 /* Fills in the source's values, field by field: a copy of all would wait for what was just stored. Those of a
- * register are borrowed unless they are negated; others are in `room`. */
+ * register are borrowed unless they are negated, and those of threads always; others are in `room`. */
 static void fetch(SliceRun *r, const SliceSource *s, int bits, const LaneMask *m, const Lanes *room,
                   Lanes *out)
 {
@@ -337,21 +352,33 @@ static int unpack(SliceRun *r, const SliceInst *in, const Lanes *from, const Lan
     return 0;
 }
 
+static int goes_on(const BlockRun *run, int64_t at, const int64_t d[3])
+{
+    return run->at + run->bytes == at && run->d[0] == d[0] && run->d[1] == d[1] &&
+           run->d[2] == d[2];
+}
+
+/* A store often goes on behind each run of the store before it, one run after the other, as where a thread
+ * stores rows in parts. */
 void slice_run_add(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3])
 {
-    BlockRun *last = r->n_runs ? &r->runs[r->n_runs - 1] : NULL;
-    if (last && last->at + last->bytes == at && !memcmp(last->d, d, sizeof last->d)) {
-        last->bytes += bytes;
+    if (r->n_runs && goes_on(&r->runs[r->last], at, d)) {
+        r->runs[r->last].bytes += bytes;
+        return;
+    }
+    r->budget -= 4;
+    int next = r->last + 1 < r->n_runs ? r->last + 1 : 0;
+    if (r->n_runs && goes_on(&r->runs[next], at, d)) {
+        r->runs[next].bytes += bytes;
+        r->last = next;
         return;
     }
     if (r->n_runs == r->cap_runs) {
         r->cap_runs = r->cap_runs ? 2 * r->cap_runs : 64;
         r->runs = memory_grow(r->runs, (size_t)r->cap_runs, sizeof *r->runs);
     }
-    r->budget -= 4;
-    last = &r->runs[r->n_runs++];
-    *last = (BlockRun){.at = at, .bytes = bytes};
-    memcpy(last->d, d, sizeof last->d);
+    r->last = r->n_runs++;
+    r->runs[r->last] = (BlockRun){.at = at, .bytes = bytes, .d = {d[0], d[1], d[2]}};
 }
 
 /* wmma.store: the first lane of each warp stands for all of them. */
@@ -399,8 +426,9 @@ static int guarded(SliceRun *r, const SliceSource *guard, const LaneMask *m, uin
     Lanes p;
     fetch(r, guard, 1, m, &r->scratch[3], &p);
     if (!p.known) return -1;
+    if (p.uniform) return p.v[0] & 1;
     for (int i = 0; i < m->n; i++) {
-        on[i] = m->on[i] && (p.v[p.uniform ? 0 : i] & 1);
+        on[i] = m->on[i] & (uint8_t)(p.v[i] & 1);
         n += on[i];
         some += m->on[i];
     }
@@ -599,7 +627,7 @@ int slice_run_block(SliceRun *r, const uint32_t block[3])
         r->slots[i].uniform = 1;
         memset(r->slots[i].d, 0, sizeof r->slots[i].d);
     }
-    r->n_runs = r->exited = 0;
+    r->n_runs = r->last = r->exited = 0;
     r->budget -= BLOCK_COST;
     memset(r->live, 1, (size_t)r->n_lanes);
     return run_from(r, 0, r->slice->n_blocks, r->live, 0);

@@ -12,6 +12,9 @@ typedef struct {
     int64_t d[3];      /* what is added to `at` in the next block of each dimension */
 } BlockRun;
 
+/* Special registers whose values differ by thread. */
+enum { THREAD_SPECIALS = 10 };
+
 typedef struct SliceRun {
     const Slice *slice;
     const DeviceLaunch *launch;
@@ -19,6 +22,7 @@ typedef struct SliceRun {
     Box box;
     BlockRun *runs;
     int n_runs, cap_runs;
+    int last;       /* the run that what was added last is part of */
     int64_t budget; /* lanes of instructions that are left, about */
     /* By block of a slice of branches: how often warps run it, and whether a branch within it was not known.
      * NULL: such a branch stops the run. */
@@ -33,6 +37,7 @@ typedef struct SliceRun {
     uint8_t *live;
     Lanes *slots, scratch[SLICE_SOURCES], result;
     uint64_t *storage;
+    uint64_t *of_threads[THREAD_SPECIALS]; /* NULL: not asked for yet */
 } SliceRun;
 
 /* The launch and the slice are borrowed. */
@@ -40,7 +45,7 @@ void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t 
 /* From now on a block has few lanes, which stand for threads that lie between them. */
 void slice_run_thin(SliceRun *r);
 void slice_run_close(SliceRun *r);
-/* Bytes that the block accesses; those behind the last ones are joined to them. */
+/* Bytes that the block accesses. They are joined to the last ones, or to a run that they go on behind. */
 void slice_run_add(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3]);
 /* Returns 0; or -1 with `why`. */
 int slice_run_block(SliceRun *r, const uint32_t block[3]);
