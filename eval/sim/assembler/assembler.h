@@ -5,7 +5,8 @@
 
 #include "eval/sim/ptx/ptx.h"
 
-enum { COST_WHOLE = 64 };
+/* COST_NARROW: beside the cost: of 64 bits the lower half alone is made. */
+enum { COST_WHOLE = 64, COST_NARROW = 128 };
 
 /* folded.c: returns the cost of each instruction of the function, COST_WHOLE, or 0 where the
  * assembler computes it itself. The caller frees the array. */
@@ -17,11 +18,15 @@ uint8_t *rolled_find(const PtxFunction *p);
 /* The instruction that a branch goes to; -1: it is not known. */
 int branch_target(const PtxFunction *p, const PtxInst *in);
 
-/* unrolled.c: lowers the costs of instructions in loops that the assembler unrolls. */
+/* unrolled.c: lowers the costs of instructions in loops that the assembler unrolls, and sets those to 0 whose
+ * values a block of code has already. */
 void unrolled_find(const PtxFunction *p, uint8_t *cost);
 
 /* fused.c: sets the cost of instructions to 0 that the assembler makes parts of others. */
 void fused_find(const PtxFunction *p, uint8_t *cost);
+
+/* narrowed.c: adds COST_NARROW, behind all others. */
+void narrowed_find(const PtxFunction *p, uint8_t *cost);
 
 /* MERGED: one lane executes the atomic for all lanes with its address. UNREAD: nothing reads its result.
  * WAITS: a warp may wait by it. DECIDES: a branch of a loop depends on what it finds, as in one that

@@ -221,12 +221,12 @@ static int execute(Walk *w, const PtxInst *in)
         set_unlike(w, &in->operands[0]);
         return 1;
     }
-    result.id = mix_text(7, in->op);
+    result.id = mix_text(mix(7, (uint64_t)w->loop), in->op);
     for (int i = 0; i < in->n_mods; i++) result.id = mix_text(result.id, in->mods[i]);
     for (int i = 0; i < n; i++) {
         s[i] = number_of(w, &in->operands[i + 1]);
         all &= s[i].known;
-        result.id = mix(result.id, s[i].id);
+        result.id = mix(result.id, s[i].id + in->operands[i + 1].negated);
     }
     int done = 1;
     if (!strcmp(in->op, "mov"))
@@ -317,12 +317,46 @@ static void unroll(Walk *w, uint8_t *cost)
         if (w->runs[i]) cost[i] = (uint8_t)((cost[i] * w->fresh[i] + w->runs[i] - 1) / w->runs[i]);
 }
 
+/* Is control known to come from the instruction before? */
+static int *find_starts(const PtxFunction *p)
+{
+    int *starts = memory_array((size_t)p->n_insts + 1, sizeof *starts);
+    for (int i = 0; i < p->n_labels; i++) starts[p->labels[i].inst] = 1;
+    for (int i = 0; i < p->n_insts; i++)
+        if (!strcmp(p->insts[i].op, "bra") || !strcmp(p->insts[i].op, "brx") ||
+            !strcmp(p->insts[i].op, "call"))
+            starts[i + 1] = 1;
+    return starts;
+}
+
+/* The front end computes a cheap value again where it is read, and the assembler once in a block of code.
+ * Divisions are left: those by subroutines run again (ptxas 13.0, 2026-11-30). */
+static void unite(Walk *w, uint8_t *cost)
+{
+    int *starts = find_starts(w->p), n = SEEN;
+    for (int i = 0; i < w->p->n_insts; i++) {
+        const PtxInst *in = &w->p->insts[i];
+        if (starts[i]) w->loop++;
+        if (++n > SEEN / 2) memset(w->seen, 0, SEEN * sizeof *w->seen), n = 0;
+        if (in->bad || !in->n_operands) continue;
+        if (!execute(w, in) && is_pure(in) && strcmp(in->op, "mov") && strcmp(in->op, "div") &&
+            strcmp(in->op, "rem"))
+            cost[i] = 0;
+    }
+    free(starts);
+}
+
 void unrolled_find(const PtxFunction *p, uint8_t *cost)
 {
     Walk w = {.p = p};
     int loops = 0, inner = -1; /* inner: the last start of a loop that has ended */
     uint8_t *rolled = rolled_find(p);
     w.target = memory_array((size_t)p->n_insts + 1, sizeof *w.target);
+    w.seen = memory_array(SEEN, sizeof *w.seen);
+    w.runs = memory_array((size_t)p->n_insts + 1, sizeof *w.runs);
+    w.fresh = memory_array((size_t)p->n_insts + 1, sizeof *w.fresh);
+    for (int k = 0; k < REG_CLASSES; k++)
+        w.regs[k] = memory_array((size_t)p->n_regs[k] + 1, sizeof(Number));
     for (int i = 0; i < p->n_insts; i++)
         w.target[i] = strcmp(p->insts[i].op, "bra") ? -1 : branch_target(p, &p->insts[i]);
     for (int i = 0; i < p->n_insts && loops < MAX_LOOPS; i++) {
@@ -331,16 +365,11 @@ void unrolled_find(const PtxFunction *p, uint8_t *cost)
         int is_inner = inner < to;
         inner = to > inner ? to : inner;
         if (!is_inner || rolled[i] || i - to >= MAX_STEPS / 2) continue;
-        if (!loops++) {
-            for (int k = 0; k < REG_CLASSES; k++)
-                w.regs[k] = memory_array((size_t)p->n_regs[k] + 1, sizeof(Number));
-            w.seen = memory_array(SEEN, sizeof *w.seen);
-            w.runs = memory_array((size_t)p->n_insts + 1, sizeof *w.runs);
-            w.fresh = memory_array((size_t)p->n_insts + 1, sizeof *w.fresh);
-        }
+        loops++;
         w.first = to, w.last = i;
         unroll(&w, cost);
     }
+    unite(&w, cost);
     for (int k = 0; k < REG_CLASSES; k++) free(w.regs[k]);
     free(w.target);
     free(rolled);

@@ -133,7 +133,9 @@ static void add_cost(Decoder *d)
 {
     CodeBlock *c = &d->costs[d->n_blocks - 1];
     int *owed = &d->owed[d->inst_class];
-    *owed += d->cost[d->in - d->p->insts];
+    const int cost = d->cost[d->in - d->p->insts];
+    if (cost & COST_NARROW) d->expansion = d->repeats = 0;
+    *owed += cost & ~COST_NARROW;
     if (*owed < COST_WHOLE) {
         c->folded++;
         d->inst_class = INST_OTHER;
@@ -259,6 +261,7 @@ void decode_function(Code *code, int index)
     d.cost = folded_find(d.p);
     unrolled_find(d.p, d.cost);
     fused_find(d.p, d.cost);
+    narrowed_find(d.p, d.cost);
     d.merged = merged_find(d.p);
     spins_find(&code->ptx, d.p, d.merged);
     d.accumulators = wgmma_accumulators(d.p);

@@ -324,6 +324,34 @@ static void test_product(void **state)
     charged(PART("product"), 4, 0);
 }
 
+/* What a block of code computes again costs nothing, unless a part of it has another value then, or it is a
+ * division. */
+static void test_united(void **state)
+{
+    (void)state;
+#define AGAIN(op) op " %r4, %r2, %r2;\n" op " %r5, %r2, %r2;\n"
+    charged(KERNEL(START AGAIN("mul.lo.u32")), 1, 0);
+    charged(KERNEL(START "mul.lo.u32 %r4, %r2, %r2;\nxor.b32 %r2, %r2, 5;\n"
+                         "mul.lo.u32 %r5, %r2, %r2;\n"),
+            3, 0);
+    charged(KERNEL(START "mul.lo.u32 %r4, %r2, %r2;\nL:\nmul.lo.u32 %r5, %r2, %r2;\n"), 2, 0);
+    charged(KERNEL(START "div.u32 %r4, %r2, 3;\ndiv.u32 %r5, %r2, 3;\n"), 2, 0);
+#undef AGAIN
+}
+
+/* Of 64 bits that lead to addresses of shared memory alone the lower half is made. */
+static void test_narrowed(void **state)
+{
+    (void)state;
+#define INDEX "mul.wide.u32 %rd2, %r2, 4;\nmov.u64 %rd3, s;\nadd.u64 %rd4, %rd3, %rd2;\n"
+#define STEP "add.u64 %rd4, %rd4, 512;\n"
+    charged(KERNEL(START INDEX "ld.shared.f32 %f1, [%rd4];\n"), 1, 0);
+    charged(KERNEL(START INDEX STEP "ld.shared.f32 %f1, [%rd4];\n"), 2, 0);
+    charged(KERNEL(START INDEX STEP "ld.shared.f32 %f1, [%rd4];\nshr.u64 %rd5, %rd4, 3;\n"), 6, 0);
+#undef STEP
+#undef INDEX
+}
+
 /* The assembler makes one instruction of two: the first of each pair is read by the second alone. */
 static void test_fused(void **state)
 {
@@ -345,7 +373,7 @@ static void test_fused(void **state)
 static void test_schedulers(void **state)
 {
     (void)state;
-#define WORK "mul.lo.u32 %r4, %r2, %r2;\n"
+#define WORK "mul.lo.u32 %r4, %r4, %r2;\n"
 #define XORS XOR XOR XOR XOR XOR XOR XOR XOR XOR XOR
 #define XOR "xor.b32 %r4, %r4, %r2;\n"
 #define MUCH WORK WORK WORK WORK WORK WORK WORK WORK WORK WORK
@@ -561,6 +589,8 @@ int main(void)
         cmocka_unit_test(test_atomic_work),
         cmocka_unit_test(test_unrolled),
         cmocka_unit_test(test_product),
+        cmocka_unit_test(test_united),
+        cmocka_unit_test(test_narrowed),
         cmocka_unit_test(test_fused),
         cmocka_unit_test(test_schedulers),
         cmocka_unit_test(test_long_warps),
