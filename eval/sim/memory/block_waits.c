@@ -63,6 +63,7 @@ typedef struct {
 
 struct BlockWaits {
     uint32_t block_tag; /* the first tag of the running block */
+    int64_t now;        /* time_of at the access under way; -1: nobody has asked */
     int64_t delay[MAX_WARPS];
     Place *places;
     size_t n, cap;
@@ -142,12 +143,20 @@ static Place *place_of(struct BlockWaits *t, uint64_t word)
     return p;
 }
 
+/* An access begins, which has one time for all its lanes. */
+static void begin_access(Exec *x)
+{
+    waits_of(x)->now = -1;
+}
+
 /* The cycles that the warp has taken so far, without delay: as a launch of its block alone would. */
 static int64_t time_of(const Warp *w)
 {
+    struct BlockWaits *t = w->x->waits;
+    if (t->now >= 0) return t->now;
     const uint64_t near = w->global_waits - w->dram_waits - w->l2_waits,
                    waits = WAITS_LOOK * w->l2_waits + DRAM_WAIT * w->dram_waits + L1_WAIT * near;
-    return (int64_t)hypot((double)(w->chain + waits), busy_cycles(w->x));
+    return t->now = (int64_t)hypot((double)(w->chain + waits), busy_cycles(w->x));
 }
 
 /* When the word was first written by another block of this launch, or last where `takes`, in cycles of the
@@ -242,6 +251,7 @@ void waits_look(Warp *w, const Access *a)
 {
     uint64_t last = UINT64_MAX;
     if (w->x->cooperative || (a->mo->order != ORDER_WEAK && a->mo->scope != SCOPE_DEVICE)) return;
+    begin_access(w->x);
     EACH_LANE(a->mask, i)
     {
         if (word_of(a, i) != last) look(w, a, i, 0);
@@ -252,6 +262,7 @@ void waits_look(Warp *w, const Access *a)
 void waits_store(Warp *w, const Access *a)
 {
     if (w->x->cooperative || a->mo->scope != SCOPE_DEVICE) return;
+    begin_access(w->x);
     EACH_LANE(a->mask, i) write_words(w, a, i, 0, 0);
 }
 
@@ -485,6 +496,7 @@ static void waits_lane(Warp *w, const Access *a, uint32_t i)
 void waits_atomic(Warp *w, const Access *a)
 {
     if (w->x->cooperative || a->mo->scope != SCOPE_DEVICE) return;
+    begin_access(w->x);
     EACH_LANE(a->mask, i) waits_lane(w, a, i);
 }
 
