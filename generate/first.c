@@ -769,6 +769,24 @@ static int count_readers(const Plan *p, int node)
     return n;
 }
 
+/* The argument of padding whose elements several windows read, if it is pointwise of one product alone that
+ * has a kernel: that stores it, where each tap would compute it anew (2026-11-30, sim:h200: k3_21's depthwise
+ * convolution of 25 taps behind BatchNorm and ReLU6). -1: it is none. */
+static int made_for_windows(Plan *p, int pad)
+{
+    const Node *x = &p->nodes.node[pad];
+    const int at = x->kind == NODE_PAD ? x->arg[0] : -1;
+    Sources s = {.n = 0};
+    MatrixProduct m;
+    if (at < 0 || p->nodes.node[at].kind != NODE_POINT || !may_be_stored(p, at) ||
+        p->nodes.node[at].stored || !p->kernels[at] ||
+        !add_sources(p, p->shared, at, node_count(&p->nodes.node[at]), &s) || s.n != 1 || !s.kept ||
+        p->uses[p->nodes.node[s.at[0]].line] != 1 || !product_read(&p->nodes, s.at[0], &m))
+        return -1;
+    product_choose(&p->nodes, &m, 1);
+    return m.route == ROUTE_LIBRARY ? -1 : at;
+}
+
 /* Sums of a product and of what was there before, which several kernels would add up anew: the
  * stream of a network's residuals. Where such a value lies in memory, the next layers read it alone,
  * layers that are alike have equal kernels, and a product may write it (2026-11-30, sim:h200: two
@@ -776,6 +794,10 @@ static int count_readers(const Plan *p, int node)
 static void find_shared(Plan *p)
 {
     unsigned char *shared = p->shared = memory_array((size_t)p->n_given + 1, 1);
+    for (int i = 0; i < p->n_given; i++) {
+        const int before = made_for_windows(p, i);
+        if (before >= 0 && !shared[before]) shared[before] = 1, p->n_shared++;
+    }
     for (int i = 0; i < p->n_given; i++) {
         const Node *x = &p->nodes.node[i];
         Sources s = {.n = 0};

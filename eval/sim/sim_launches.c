@@ -680,6 +680,7 @@ static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
     if (l->library_args) { /* what it writes reads as zeros */
         g->outputs.guessed = 1;
         if (library_time(d, l, counts, &g->times[i], &fault->error)) return -1;
+        log_debug("launch %d, library: %.2f us", i, 1e6 * g->times[i].seconds);
         add_lines(d, l, counts, &g->times[i], &g->lines);
         return 0;
     }
@@ -692,6 +693,7 @@ static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
     fault->launch = i;
     if (!r && timemodel_launch(d->profile, counts, &g->times[i], &why))
         r = refuse(fault, l, " cannot be launched: %.400s", why.text);
+    if (!r) log_debug("launch %d, %s: %.2f us", i, l->kernel, 1e6 * g->times[i].seconds);
     if (!r) add_lines(d, l, counts, &g->times[i], &g->lines);
     g->half_s += g->interval * g->times[i].seconds;
     return r;
