@@ -10,6 +10,7 @@
 
 #include "base/embed.h"
 #include "base/memory.h"
+#include "generate/depthwise.h"
 #include "generate/estimate.h"
 #include "generate/fold_text.h"
 #include "generate/layout.h"
@@ -134,7 +135,8 @@ int convolve_read(const Nodes *n, int node, MatrixProduct *out)
     if (v->x->dtype != DTYPE_F32 || in[v->x_index] < 0 || in[v->weight_index] < 0 ||
         s.places.at[0] * (s.channels.at[0] + QUAD) > MOST_IMAGE || s.outputs.at[0] > MOST_IMAGE)
         return 0;
-    *out = (MatrixProduct){.of = node, .dtype = DTYPE_F32, .convolution = 1, .alpha = 1, .beta = 1};
+    *out = (MatrixProduct){
+        .of = node, .dtype = DTYPE_F32, .convolution = CONVOLUTION, .alpha = 1, .beta = 1};
     out->side[PRODUCT_A].node = in[v->weight_index];
     out->side[PRODUCT_B].node = in[v->x_index];
     out->side[PRODUCT_D].node = v->bias ? in[v->bias_index] : -1;
@@ -329,73 +331,7 @@ static double choose_tile(const Bindings *b, MatrixProduct *m, int maps)
     return best;
 }
 
-void convolve_choose(const Nodes *n, const char *key, MatrixProduct *m)
-{
-    Bindings b;
-    if (!read_bindings(n, n->node[m->of].line, &b)) return;
-    const int mapped = is_mapped(&b.at[0]),
-              route = choose_tile(&b, m, mapped && !is_folded(n, m->of)) <
-                              enough_of(n, &b.at[0], m) * library_seconds_of(&b)
-                          ? ROUTE_TENSOR
-                          : ROUTE_LIBRARY;
-    m->parts = 1;
-    m->route = genes_choose(
-        n->genes, key, &(GenePoint){.gene = GENE_ROUTE, .by_default = route, .most = ROUTE_TENSOR});
-    if (m->route == ROUTE_LIBRARY) return;
-    m->copy = genes_choose(n->genes, key,
-                           &(GenePoint){.gene = GENE_COPY,
-                                        .by_default = m->copy,
-                                        .least = COPY_ASYNC,
-                                        .most = mapped ? COPY_TENSOR : COPY_ASYNC});
-    m->tile = genes_choose(n->genes, key,
-                           &(GenePoint){.gene = GENE_TILE,
-                                        .by_default = m->copy == COPY_TENSOR ? m->tile : COLUMNS,
-                                        .least = COLUMNS,
-                                        .most = m->copy == COPY_TENSOR ? WIDE : COLUMNS,
-                                        .step = COLUMNS});
-    if (m->copy == COPY_TENSOR)
-        choose_box(&b, m);
-    else
-        memset(m->box, 0, sizeof m->box), m->quads = 0;
-}
-
-/* Results have shared memory of their own where a block makes several items: its stages are filled again. */
-static int staging_of(const MatrixProduct *m)
-{
-    return m->stat[0] ? STAGING : m->folded ? FOLDED_LINE * (int)m->tile : 0;
-}
-
-/* A block's threads, how many a multiprocessor has of it, and its stages and bytes of shared memory. */
-typedef struct {
-    int threads, resident, stages, shared;
-} Blocks;
-
-static int64_t halo_bytes(const MatrixProduct *m)
-{
-    const int64_t plane = (m->box[1] + m->halo[1]) * (m->box[2] + m->halo[2]) * 16;
-    return 2 * ((m->quads * plane + 127) / 128 * 128);
-}
-
-static Blocks blocks_of(const MatrixProduct *m)
-{
-    const int rows = tile_rows(m), own = staging_of(m),
-              stage = m->quads ? m->quads * rows * 16 : LINE * (rows + (int)m->tile),
-              input = m->quads ? (int)halo_bytes(m) : 0;
-    if (m->copy != COPY_TENSOR)
-        return (Blocks){THREADS, RESIDENT, SHARED_FOR_STAGES / stage,
-                        SHARED_FOR_STAGES / stage * stage + ALIGN};
-    const int alone = m->tile == WIDE && (own || rows > 64),
-              room = (alone ? MOST_SHARED_ALONE : MOST_SHARED) - 2 * ALIGN - own - input,
-              stages = room / stage < MOST_STAGES ? room / stage : MOST_STAGES,
-              least =
-                  m->quads && stages * stage + input < STAGING ? STAGING : stages * stage + input;
-    return (Blocks){THREADS + COPIER, alone ? 1 : RESIDENT, stages, least + own + ALIGN};
-}
-
-/* ---- folds ---- */
-
-/* A block has a tile of an image of so many; of a larger one several. */
-enum { MOST_PARTS = 512 };
+/* ---- what is made of a convolution alone ---- */
 
 static int arguments(const Nodes *n, int node)
 {
@@ -459,18 +395,106 @@ static int main_argument(const Nodes *n, const Node *x)
     return found;
 }
 
-/* The kept node of which pointwise operators make a node, and nothing else; -1: none. */
+/* The kept node of which pointwise operators make a node, which may lie in memory, and nothing else; -1:
+ * none. */
 static int kept_below(const Nodes *n, int node)
 {
     for (int depth = 0; depth < NEAR && node >= 0; depth++) {
         const Node *x = &n->node[node];
         if (count_reads(n, node) != 1) return -1;
         if (x->kind == NODE_KEPT) return node;
-        if (x->stored || (x->kind != NODE_VIEW && x->kind != NODE_POINT)) return -1;
+        if ((depth && x->stored) || (x->kind != NODE_VIEW && x->kind != NODE_POINT)) return -1;
         node = x->kind == NODE_VIEW ? whole(n, node) : main_argument(n, x);
     }
     return -1;
 }
+
+/* ---- the route ---- */
+
+/* A depthwise convolution with a kernel reads what is made of a convolution. */
+static int before_depthwise(const Nodes *n, int of)
+{
+    MatrixProduct m;
+    for (int i = 0; i < n->n; i++)
+        if (depthwise_read(n, i, &m) && kept_below(n, m.side[PRODUCT_B].node) == of) return 1;
+    return 0;
+}
+
+static int default_route(const Nodes *n, const Bindings *b, MatrixProduct *m)
+{
+    MatrixProduct before;
+    const int kept = kept_below(n, m->side[PRODUCT_B].node),
+              packed = kept >= 0 && depthwise_read(n, kept, &before);
+    const double time = choose_tile(b, m, is_mapped(&b->at[0]) && !is_folded(n, m->of)) -
+                        (packed ? pack_seconds(b) : 0),
+                 share =
+                     packed || before_depthwise(n, m->of) ? most_alone : enough_of(n, &b->at[0], m);
+    return time < share * library_seconds_of(b) ? ROUTE_TENSOR : ROUTE_LIBRARY;
+}
+
+void convolve_choose(const Nodes *n, const char *key, MatrixProduct *m)
+{
+    Bindings b;
+    if (!read_bindings(n, n->node[m->of].line, &b)) return;
+    const int mapped = is_mapped(&b.at[0]), route = default_route(n, &b, m);
+    m->parts = 1;
+    m->route = genes_choose(
+        n->genes, key, &(GenePoint){.gene = GENE_ROUTE, .by_default = route, .most = ROUTE_TENSOR});
+    if (m->route == ROUTE_LIBRARY) return;
+    m->copy = genes_choose(n->genes, key,
+                           &(GenePoint){.gene = GENE_COPY,
+                                        .by_default = m->copy,
+                                        .least = COPY_ASYNC,
+                                        .most = mapped ? COPY_TENSOR : COPY_ASYNC});
+    m->tile = genes_choose(n->genes, key,
+                           &(GenePoint){.gene = GENE_TILE,
+                                        .by_default = m->copy == COPY_TENSOR ? m->tile : COLUMNS,
+                                        .least = COLUMNS,
+                                        .most = m->copy == COPY_TENSOR ? WIDE : COLUMNS,
+                                        .step = COLUMNS});
+    if (m->copy == COPY_TENSOR)
+        choose_box(&b, m);
+    else
+        memset(m->box, 0, sizeof m->box), m->quads = 0;
+}
+
+/* Results have shared memory of their own where a block makes several items: its stages are filled again. */
+static int staging_of(const MatrixProduct *m)
+{
+    return m->stat[0] ? STAGING : m->folded ? FOLDED_LINE * (int)m->tile : 0;
+}
+
+/* A block's threads, how many a multiprocessor has of it, and its stages and bytes of shared memory. */
+typedef struct {
+    int threads, resident, stages, shared;
+} Blocks;
+
+static int64_t halo_bytes(const MatrixProduct *m)
+{
+    const int64_t plane = (m->box[1] + m->halo[1]) * (m->box[2] + m->halo[2]) * 16;
+    return 2 * ((m->quads * plane + 127) / 128 * 128);
+}
+
+static Blocks blocks_of(const MatrixProduct *m)
+{
+    const int rows = tile_rows(m), own = staging_of(m),
+              stage = m->quads ? m->quads * rows * 16 : LINE * (rows + (int)m->tile),
+              input = m->quads ? (int)halo_bytes(m) : 0;
+    if (m->copy != COPY_TENSOR)
+        return (Blocks){THREADS, RESIDENT, SHARED_FOR_STAGES / stage,
+                        SHARED_FOR_STAGES / stage * stage + ALIGN};
+    const int alone = m->tile == WIDE && (own || rows > 64),
+              room = (alone ? MOST_SHARED_ALONE : MOST_SHARED) - 2 * ALIGN - own - input,
+              stages = room / stage < MOST_STAGES ? room / stage : MOST_STAGES,
+              least =
+                  m->quads && stages * stage + input < STAGING ? STAGING : stages * stage + input;
+    return (Blocks){THREADS + COPIER, alone ? 1 : RESIDENT, stages, least + own + ALIGN};
+}
+
+/* ---- folds ---- */
+
+/* A block has a tile of an image of so many; of a larger one several. */
+enum { MOST_PARTS = 512 };
 
 /* Which lines of a product a fold is over: all filters, or all outputs of an image. */
 static int folded_lines(const Nodes *n, const Node *f, const MatrixProduct *m)
@@ -496,13 +520,27 @@ int convolve_folded(const Nodes *n, int fold, MatrixProduct *out)
     if (n->plain || f->kind != NODE_FOLD || f->fold > FOLD_MIN || f->pair >= 0 ||
         f->dtype != DTYPE_F32)
         return -1;
-    const int body = f->arg[0], kept = n->node[body].dtype == DTYPE_F32 ? kept_below(n, body) : -1;
+    const int body = f->arg[0],
+              is_own = n->node[body].dtype == DTYPE_F32 &&
+                       (!n->node[body].stored || n->node[body].kind == NODE_KEPT),
+              kept = is_own ? kept_below(n, body) : -1;
     if (kept < 0 || !convolve_read(n, kept, out)) return -1;
     product_choose(n, out, 0);
     out->fold = f->fold;
     out->parts = f->parts;
     out->folded = out->route == ROUTE_LIBRARY ? 0 : folded_lines(n, f, out);
     return out->folded ? body : -1;
+}
+
+int convolve_follows(const Nodes *n, int kept)
+{
+    MatrixProduct m;
+    for (int i = 0; i < n->n; i++) {
+        if (!convolve_read(n, i, &m) || kept_below(n, m.side[PRODUCT_B].node) != kept) continue;
+        product_choose(n, &m, 0);
+        return m.route != ROUTE_LIBRARY;
+    }
+    return 0;
 }
 
 PackedLayout convolve_packed(const Nodes *n, int node)
@@ -514,11 +552,11 @@ PackedLayout convolve_packed(const Nodes *n, int node)
     for (int i = 0; i < n->graph->n_outputs; i++) output |= n->output[i] == node;
     if (n->plain || output || x->last || x->dtype != DTYPE_F32) return PACKED_NOT;
     for (int i = 0; i < n->n; i++) {
-        if (n->node[i].kind != NODE_KEPT || !convolve_read(n, i, &m) ||
+        if (n->node[i].kind != NODE_KEPT || !product_read(n, i, &m) || !m.convolution ||
             m.side[PRODUCT_B].node != node)
             continue;
         product_choose(n, &m, 0);
-        const PackedLayout own = m.quads ? PACKED_QUADS : PACKED_PLACES;
+        const PackedLayout own = packing_layout(&m);
         if (m.route == ROUTE_LIBRARY || (readers && own != layout)) return PACKED_NOT;
         layout = own;
         readers++;

@@ -211,27 +211,34 @@ __device__ __forceinline__ int convolve_output(const Convolution &v, const Convo
            s[2].first + at.x * s[2].step;
 }
 
-// Sixteen rows of staged sums, of which a lane has two outputs.
+// Where a warp's sum of row r lies, of sixteen: neither rows 0 to 3 nor 0, 4, 8 and 12 share banks.
+__device__ __forceinline__ int convolve_staged(int r, int column)
+{
+    return r * 64 + (column ^ ((r ^ r >> 2) & 3) * 8);
+}
+
+// Sixteen rows of staged sums, of which a lane has two outputs. first, second: their places; -1: none.
 struct ConvolveLines {
     const float *stage;
     long long batch;
-    int row, first, second, one, other;
-
-    __device__ __forceinline__ float2 sums(int r) const
-    {
-        return make_float2(stage[r * 64 + (one ^ (r % 4 * 8))],
-                           stage[r * 64 + (other ^ (r % 4 * 8))]);
-    }
+    int row, first, second;
+    bool apart;
 };
 
 template <typename E>
 __device__ __forceinline__ void convolve_lines(const ConvolveLines &l, const E &each)
 {
+    const int lane = threadIdx.x % 32, one = l.apart ? lane : 2 * lane,
+              other = l.apart ? lane + 32 : 2 * lane + 1;
+    if (l.first < 0) return;
 #pragma unroll 2
-    for (int r = 0; r < 16; r++) each(l.batch, l.row + r, l.first, l.second, l.sums(r));
+    for (int r = 0; r < 16; r++)
+        each(l.batch, l.row + r, l.first, l.second,
+             make_float2(l.stage[convolve_staged(r, one)], l.stage[convolve_staged(r, other)]));
 }
 
-// Stores four rows of an output at a time: channels of what another convolution reads.
+// Stores four rows of an output at a time: channels of what another convolution reads. Four lanes have the
+// sixteen channels of an output.
 template <typename E> struct ConvolveQuads {
     E each;
 };
@@ -244,11 +251,15 @@ template <typename E> __device__ __forceinline__ ConvolveQuads<E> convolve_quads
 template <typename E>
 __device__ __forceinline__ void convolve_lines(const ConvolveLines &l, const ConvolveQuads<E> &to)
 {
-#pragma unroll 1
-    for (int r = 0; r < 16; r += 4) {
-        const float2 a = l.sums(r), b = l.sums(r + 1), c = l.sums(r + 2), d = l.sums(r + 3);
-        to.each(l.batch, l.row + r, l.first, make_float4(a.x, b.x, c.x, d.x));
-        if (l.second >= 0) to.each(l.batch, l.row + r, l.second, make_float4(a.y, b.y, c.y, d.y));
+    const int lane = threadIdx.x % 32, r = lane % 4 * 4;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const int c = lane / 4 + 8 * i, of = l.apart ? c % 32 : c / 2,
+                  first = __shfl_sync(~0u, l.first, of), second = __shfl_sync(~0u, l.second, of);
+        to.each(l.batch, l.row + r, (l.apart ? c / 32 : c % 2) ? second : first,
+                make_float4(l.stage[convolve_staged(r, c)], l.stage[convolve_staged(r + 1, c)],
+                            l.stage[convolve_staged(r + 2, c)],
+                            l.stage[convolve_staged(r + 3, c)]));
     }
 }
 
@@ -266,14 +277,15 @@ __device__ __forceinline__ void convolve_results(const Convolution &v, const flo
     for (int c = 0; c < N / 64; c++) {
 #pragma unroll
         for (int j = 0; j < 8; j++) {
-            const int i = 8 * c + j, place = g * 64 + ((8 * j + 2 * t) ^ (g % 4 * 8));
-            *(float2 *)(stage + place) = make_float2(d[4 * i], d[4 * i + 1]);
-            *(float2 *)(stage + place + 8 * 64) = make_float2(d[4 * i + 2], d[4 * i + 3]);
+            const int i = 8 * c + j, at = 8 * j + 2 * t;
+            *(float2 *)(stage + convolve_staged(g, at)) = make_float2(d[4 * i], d[4 * i + 1]);
+            *(float2 *)(stage + convolve_staged(g + 8, at)) =
+                make_float2(d[4 * i + 2], d[4 * i + 3]);
         }
         const int n = column + c * 64, first = convolve_output(v, p, n + one),
                   second = convolve_output(v, p, n + other);
         __syncwarp();
-        if (first >= 0) convolve_lines({stage, p.batch, row, first, second, one, other}, each);
+        convolve_lines({stage, p.batch, row, first, second, apart}, each);
         __syncwarp();
     }
 }

@@ -7,6 +7,9 @@
 /* 1: a kept node is a convolution that a kernel can compute, as a product: rows are filters, columns the
  * outputs of an image. */
 int convolve_read(const Nodes *n, int node, MatrixProduct *out);
+/* 1: a convolution with a kernel reads what pointwise operators make of a kept node, and nothing else
+ * does. */
+int convolve_follows(const Nodes *n, int kept);
 /* As product_choose. */
 void convolve_choose(const Nodes *n, const char *key, MatrixProduct *m);
 /* Microseconds by the timed sizes. */

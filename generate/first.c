@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "generate/attended.h"
 #include "generate/convolve.h"
+#include "generate/depthwise.h"
 #include "generate/kernel.h"
 #include "generate/layout.h"
 #include "generate/recurrence.h"
@@ -837,6 +838,7 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
     p->nodes.genes = genes;
     p->nodes.plain = p->plain;
     if (nodes_read(&p->nodes, sizes, p->err)) return -1;
+    depthwise_nodes(&p->nodes);
     if (!p->plain && !p->given) layout_nodes(&p->nodes);
     if (!p->plain) convolve_statistics(&p->nodes);
     p->nodes.plain_names = g->n_nodes > MANY_NODES;

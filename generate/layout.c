@@ -328,7 +328,7 @@ static int distinct(const GraphCall *c)
 static int is_product(const Nodes *n, int line)
 {
     MatrixProduct m;
-    if (!convolve_read(n, result_of(n, line), &m)) return 0;
+    if (!product_read(n, result_of(n, line), &m)) return 0;
     product_choose(n, &m, 0);
     return m.route != ROUTE_LIBRARY;
 }

@@ -50,6 +50,7 @@ typedef struct {
     int value;                      /* the graph's value with these contents; -1: none */
     int last; /* memory of a tensor whose second dimension is the last one here (layout.h); op lines take and
                * give it as the tensor */
+    int depthwise; /* it is a depthwise convolution of two dimensions, of the operator by which it is made */
     int packed; /* that memory is what convolutions' kernels read: the layout (packing.h) */
     int exact; /* a step of what follows, as a rounding or a comparison, could differ by its last bit */
     int stored; /* its elements lie in memory, under `name` in the plan */

@@ -239,7 +239,10 @@ static int depthwise(Nodes *n, const NodeCall *c, Windows *w)
     }
     w->lead += apart;
     int y = node_fold_to(n, FOLD_SUM, node_made(n, "a * b", x, filter), tap_dims(w), 0);
-    if (apart) y = node_reshape(n, y, 2 + w->dims, whole);
+    if (apart)
+        y = node_reshape(n, y, 2 + w->dims, whole);
+    else if (w->dims == 2 && n->node[y].kind == NODE_FOLD)
+        n->node[y].depthwise = 1;
     if (bias >= 0) y = node_made(n, "a + b", y, node_reshape(n, bias, 1 + w->dims, column));
     c->result[0] = node_cast(n, y, call->result[0].dtype);
     return 0;

@@ -53,17 +53,23 @@ static Packing packing_of(PackedLayout layout, int64_t channels)
     return p;
 }
 
+PackedLayout packing_layout(const MatrixProduct *m)
+{
+    return m->convolution == DEPTHWISE ? PACKED_WHOLE : m->quads ? PACKED_QUADS : PACKED_PLACES;
+}
+
 int packing_put_input(ProductWriter *w, const PackingTexts *t)
 {
-    const Packing p = packing_of(w->m->quads ? PACKED_QUADS : PACKED_PLACES,
-                                 w->k->nodes->node[w->m->side[PRODUCT_B].node].size[1].at[0]);
+    const PackedLayout layout = packing_layout(w->m);
+    const Packing p =
+        packing_of(layout, w->k->nodes->node[w->m->side[PRODUCT_B].node].size[1].at[0]);
     char size[4 * SIZE_TEXT], source[512];
     if (is_packed(w)) return 0;
     snprintf(source, sizeof source,
              "extern \"C\" __global__ void __launch_bounds__(%d) pack_input_@(const float "
              "*__restrict__ from, float *__restrict__ to, int channels, int places)\n{\n"
-             "    %s(PackMemory{from, channels, places}, to, channels, places);\n}\n\n",
-             THREADS, p.function);
+             "    %s(PackMemory<%d>{from, channels, places}, to, channels, places);\n}\n\n",
+             THREADS, p.function, layout != PACKED_WHOLE);
     const int number = kernel_put_source(w->t, source);
     buffer_printf(
         w->t->plan,
@@ -98,25 +104,29 @@ int packing_put_filters(ProductWriter *w, const PackingTexts *t, int transposed)
 
 /* ---- as it is computed ---- */
 
+/* What rows and outputs share is computed whether they are there or not: a compiler then does so once. */
 void packing_put_store(ProductWriter *w, const char *rows, const char *columns)
 {
+    const int whole = w->m->packed == PACKED_WHOLE;
     char place[160];
     if (w->m->packed == PACKED_QUADS)
         snprintf(place, sizeof place, "(batch * quads + row / 4) * %s + place", columns);
     else
         snprintf(place, sizeof place, "(batch * %s + place) * quads + row / 4", columns);
-    buffer_printf(&w->body,
-                  "    const auto store = convolve_quads([&](long long batch, long long row, int "
-                  "place, float4 sums) {\n"
-                  "        if (row >= %s) return;\n"
-                  "        const long long quads = (%s + 3) / 4;\n"
-                  "        const auto one = [&](int i, float sum) {\n"
-                  "            return row + i < %s ? tf32(value(batch, row + i, place, sum)) : "
-                  "0.f;\n        };\n"
-                  "        *(float4 *)(%s + 4 * (%s)) =\n"
-                  "            make_float4(one(0, sums.x), one(1, sums.y), one(2, sums.z), one(3, "
-                  "sums.w));\n    });\n",
-                  rows, rows, rows, w->out, place);
+    buffer_printf(
+        &w->body,
+        "    const auto store = %s([&](long long batch, long long row, int "
+        "place, float4 sums) {\n"
+        "        const long long quads = (%s + 3) / 4;\n"
+        "        const auto one = [&](int i, float sum) {\n"
+        "            const float all = value(batch, min(row + i, %s - 1ll), max(place, 0), "
+        "sum);\n"
+        "            return row + i < %s ? %sall%s : 0.f;\n        };\n"
+        "        const float4 all = make_float4(one(0, sums.x), one(1, sums.y), one(2, "
+        "sums.z), one(3, sums.w));\n"
+        "        if (row < %s && place >= 0) *(float4 *)(%s + 4 * (%s)) = all;\n    });\n",
+        w->m->convolution == DEPTHWISE ? "" : "convolve_quads", rows, rows, rows,
+        whole ? "" : "tf32(", whole ? "" : ")", rows, w->out, place);
 }
 
 static Size places_of(const Node *x)
@@ -173,6 +183,7 @@ static int find_names(Kernel *k, PackingNames *n, Error *err)
     return places ? 0 : -1;
 }
 
+/* A function `rounded` of an element, as the layout has it. */
 static int put_element(Kernel *k, KernelText *t, const PackingNames *n, Buffer *to, Error *err)
 {
     const Node *x = &k->nodes->node[k->root[0].node];
@@ -185,6 +196,11 @@ static int put_element(Kernel *k, KernelText *t, const PackingNames *n, Buffer *
         .width = places_of(x), .rows = x->size[1], .is_small = !kernel_is_wide(k)};
     if (kernel_put_element(k, t, &e, to, err)) return -1;
     buffer_puts(to, "    };\n");
+    if (k->nodes->node[k->root[0].node].packed != PACKED_WHOLE)
+        buffer_printf(to,
+                      "    const auto rounded = [&](%s batch, int row, int column) {\n"
+                      "        return tf32(value(batch, row, column));\n    };\n",
+                      type);
     return 0;
 }
 
@@ -215,10 +231,11 @@ int packing_write(Kernel *k, PackedLayout layout, KernelText *t, Error *err)
     int rc = find_names(k, &n, err) || put_element(k, t, &n, &body, err) ? -1 : 0;
     if (!rc) {
         kernel_put_parameters(k, 1, kernel_is_wide(k), &types);
-        char *source =
-            memory_printf("extern \"C\" __global__ void __launch_bounds__(%d) "
-                          "kernel_@(%s)\n{\n%s    %s(value, %s, %s, %s);\n}\n\n",
-                          THREADS, types.data, body.data, p.function, n.out, n.channels, n.places);
+        char *source = memory_printf("extern \"C\" __global__ void __launch_bounds__(%d) "
+                                     "kernel_@(%s)\n{\n%s    %s(%s, %s, %s, %s);\n}\n\n",
+                                     THREADS, types.data, body.data, p.function,
+                                     layout == PACKED_WHOLE ? "value" : "rounded", n.out,
+                                     n.channels, n.places);
         rc = put_launch(k, &p, kernel_put_source(t, source), t->plan, err);
         free(source);
     }

@@ -1,5 +1,5 @@
-// How convolutions' kernels find what they read, in generated kernels: rounded to TF32, four channels of a
-// place together.
+// How convolutions' kernels find what they read, in generated kernels: four channels of a place together, and
+// rounded to TF32 unless a depthwise one reads it.
 
 //@ pack
 __device__ __forceinline__ float tf32(float x)
@@ -10,13 +10,14 @@ __device__ __forceinline__ float tf32(float x)
 }
 
 // What lies in C order, of so many channels and places.
-struct PackMemory {
+template <bool ROUND> struct PackMemory {
     const float *__restrict__ from;
     int channels, places;
 
     __device__ __forceinline__ float operator()(long long image, int channel, int place) const
     {
-        return from[(image * channels + channel) * places + place];
+        const float x = from[(image * channels + channel) * places + place];
+        return ROUND ? tf32(x) : x;
     }
 };
 
@@ -44,9 +45,8 @@ __device__ __forceinline__ void pack_places(const F &from, float *__restrict__ t
     for (int i = threadIdx.x; i < 512; i += 256) {
         const int q = i % Q, p = i / Q;
         if (quad + q < quads && place + p < places)
-            *(float4 *)(to + 4 * ((image * places + place + p) * quads + quad + q)) =
-                make_float4(tf32(tile[4 * q][p]), tf32(tile[4 * q + 1][p]),
-                            tf32(tile[4 * q + 2][p]), tf32(tile[4 * q + 3][p]));
+            *(float4 *)(to + 4 * ((image * places + place + p) * quads + quad + q)) = make_float4(
+                tile[4 * q][p], tile[4 * q + 1][p], tile[4 * q + 2][p], tile[4 * q + 3][p]);
     }
 }
 
@@ -64,7 +64,7 @@ __device__ __forceinline__ void pack_quads(const F &from, float *__restrict__ to
     for (int i = 0; i < 4; i++)
         v[i] = 4 * quad + i < channels ? from(image, 4 * quad + i, place) : 0.f;
     *(float4 *)(to + 4 * ((image * quads + quad) * places + place)) =
-        make_float4(tf32(v[0]), tf32(v[1]), tf32(v[2]), tf32(v[3]));
+        make_float4(v[0], v[1], v[2], v[3]);
 }
 
 // Channels of filters become neighbours: those of filter f are `next` apart in memory, and filters `step`.

@@ -5,8 +5,9 @@
 
 #include "generate/product_text.h"
 
-/* Beside four channels of a place lie the place's next channels, or the same channels of the next place. */
-typedef enum { PACKED_NOT, PACKED_PLACES, PACKED_QUADS } PackedLayout;
+/* Beside four channels of a place lie the place's next channels, or the same channels of the next place.
+ * PACKED_WHOLE: as PACKED_PLACES, and nothing is rounded. */
+typedef enum { PACKED_NOT, PACKED_PLACES, PACKED_QUADS, PACKED_WHOLE } PackedLayout;
 
 /* Sizes of a convolution in the plan. */
 typedef struct {
@@ -21,6 +22,8 @@ int packing_put_input(ProductWriter *w, const PackingTexts *t);
 int packing_put_filters(ProductWriter *w, const PackingTexts *t, int transposed);
 /* The name of the packed input in the plan. */
 const char *packing_input_name(const ProductWriter *w);
+/* The layout in which a convolution reads its input. */
+PackedLayout packing_layout(const MatrixProduct *m);
 /* A function `store` that lays results of a convolution out for the next one. */
 void packing_put_store(ProductWriter *w, const char *rows, const char *columns);
 /* Appends the number of elements of a packed node, channels its second dimension. */

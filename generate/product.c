@@ -1,5 +1,6 @@
 /* Which op lines are products of matrices with tiles, and the tensors that they read. */
 #include "generate/convolve.h"
+#include "generate/depthwise.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -306,6 +307,7 @@ static double half_choose(MatrixProduct *m, int joined)
 double product_us(const Nodes *n, const ProductJoin *j)
 {
     const MatrixProduct *m = &j->m[0];
+    if (m->convolution == DEPTHWISE) return depthwise_us(n, m);
     if (m->convolution) return convolve_us(n, m);
     if (m->dtype == DTYPE_F32) return 1e6 * (m->route == ROUTE_ROWS ? rows_time(m) : own_time(m));
     return 1e6 * half_time(m, j->n, m->tile, m->parts);
@@ -354,7 +356,7 @@ static int read_product(const Nodes *n, int line, MatrixProduct *out)
 int product_read(const Nodes *n, int node, MatrixProduct *out)
 {
     const Node *x = &n->node[node];
-    if (convolve_read(n, node, out)) return 1;
+    if (depthwise_read(n, node, out) || convolve_read(n, node, out)) return 1;
     memset(out, 0, sizeof *out);
     if (x->kind != NODE_KEPT || !(x->dtype == DTYPE_F32 || is_half(x->dtype))) return 0;
     out->dtype = x->dtype, out->parts = 1;
@@ -452,7 +454,7 @@ void product_choose(const Nodes *n, MatrixProduct *m, int joined)
     const int half = m->dtype != DTYPE_F32;
     node_key(n, m->of, key);
     if (m->convolution) {
-        convolve_choose(n, key, m);
+        (m->convolution == DEPTHWISE ? depthwise_choose : convolve_choose)(n, key, m);
         return;
     }
     m->route =

@@ -14,12 +14,14 @@ typedef struct {
     Size offset, step[PRODUCT_GROUPS];
 } ProductTensor;
 
+enum { CONVOLUTION = 1, DEPTHWISE };
+
 /* sum = alpha * (the sum over the depth) + beta * addend. The result, of the kept node `of`, is in C order:
  * batch, rows, columns. dtype: of all of its tensors. By ROUTE_TENSOR a product of a half type has tiles of
  * `tile` columns, from `stages` tiles of its factors, which come by `copy`; `parts` blocks share a sum. */
 typedef struct {
     int of, route, tile, stages, parts, copy;
-    int convolution; /* as convolve.h says */
+    int convolution; /* as convolve.h says; DEPTHWISE: as depthwise.h says */
     int box[3]; /* of a convolution by COPY_TENSOR: the outputs of a tile along each dimension */
     int quads; /* and how many times four channels of what all taps read come at once; 0: of each tap */
     int halo

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/part.h"
 #include "generate/convolve.h"
+#include "generate/depthwise.h"
 #include "generate/product_text.h"
 #include "generate/triangle.h"
 
@@ -946,9 +947,10 @@ int product_write(const ProductJoin *j, Kernel *k, KernelText *t, Error *err)
     for (int i = 0; i < k->axes.n; i++)
         k->rows |= (unsigned)size_divides(j->m[0].count[PRODUCT_COLUMNS], k->root[0].at.by[i]) << i;
     kernel_merge(k); /* rows and columns apart */
-    int rc = j->m[0].convolution          ? convolve_write(&w)
-             : j->m[0].dtype == DTYPE_F32 ? write_floats(&w)
-                                          : write_halves(&w);
+    int rc = j->m[0].convolution == DEPTHWISE ? depthwise_write(&w)
+             : j->m[0].convolution            ? convolve_write(&w)
+             : j->m[0].dtype == DTYPE_F32     ? write_floats(&w)
+                                              : write_halves(&w);
     buffer_release(&w.body);
     return rc;
 }

@@ -20,7 +20,8 @@ enum {
     HELP_HALF_MAPS,
     HELP_STAGES,
     HELP_CONVOLVE_MAPS,
-    HELP_CONVOLVE_HALO
+    HELP_CONVOLVE_HALO,
+    HELP_DEPTHWISE
 };
 /* Of KernelText.shared. Those before PART_SUMS have a buffer for each size, the others one of the largest. */
 enum {

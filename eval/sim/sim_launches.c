@@ -693,7 +693,9 @@ static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
     fault->launch = i;
     if (!r && timemodel_launch(d->profile, counts, &g->times[i], &why))
         r = refuse(fault, l, " cannot be launched: %.400s", why.text);
-    if (!r) log_debug("launch %d, %s: %.2f us", i, l->kernel, 1e6 * g->times[i].seconds);
+    if (!r)
+        log_debug("launch %d, %s: %.2f us, by %s", i, l->kernel, 1e6 * g->times[i].seconds,
+                  g->times[i].bound);
     if (!r) add_lines(d, l, counts, &g->times[i], &g->lines);
     g->half_s += g->interval * g->times[i].seconds;
     return r;
