@@ -25,8 +25,8 @@ static int read_bindings(const Nodes *n, int line, Bindings *b)
     for (int k = 0; k < SIZE_BINDINGS; k++) {
         Convolution *v = &b->at[k];
         if (!convolution_read(&n->sizes->bound[k]->calls[line].call, v) || v->transposed ||
-            !v->batched || v->dims != 2 || v->in != 1 || v->out != 1 ||
-            v->x->dtype != DTYPE_F32 || v->w[HEIGHT].kernel * v->w[WIDTH].kernel > MOST_TAPS)
+            !v->batched || v->dims != 2 || v->in != 1 || v->out != 1 || v->x->dtype != DTYPE_F32 ||
+            v->w[HEIGHT].kernel * v->w[WIDTH].kernel > MOST_TAPS)
             return 0;
         for (int d = HEIGHT; d <= WIDTH; d++) {
             const Window *w = &v->w[d];
@@ -41,8 +41,7 @@ static int read_bindings(const Nodes *n, int line, Bindings *b)
 static Size along(const Bindings *b, int d, int out)
 {
     Size s;
-    for (int k = 0; k < SIZE_BINDINGS; k++)
-        s.at[k] = out ? b->at[k].w[d].out : b->at[k].w[d].in;
+    for (int k = 0; k < SIZE_BINDINGS; k++) s.at[k] = out ? b->at[k].w[d].out : b->at[k].w[d].in;
     return s;
 }
 
@@ -51,8 +50,12 @@ int depthwise_read(const Nodes *n, int node, MatrixProduct *out)
     const Node *x = &n->node[node];
     Bindings b;
     if (x->kind != NODE_KEPT || !x->depthwise || !read_bindings(n, x->line, &b)) return 0;
-    *out = (MatrixProduct){
-        .of = node, .dtype = DTYPE_F32, .convolution = DEPTHWISE, .alpha = 1, .beta = 1, .parts = 1};
+    *out = (MatrixProduct){.of = node,
+                           .dtype = DTYPE_F32,
+                           .convolution = DEPTHWISE,
+                           .alpha = 1,
+                           .beta = 1,
+                           .parts = 1};
     const Convolution *v = &b.at[0];
     out->side[PRODUCT_A].node = n->kept[x->line][v->weight_index];
     out->side[PRODUCT_B].node = n->kept[x->line][v->x_index];
@@ -72,7 +75,8 @@ static void keep(Nodes *n, const Node *fold, const Convolution *v)
 {
     const int *of = n->node[fold->arg[0]].arg, line = fold->made,
               tensors = n->sizes->bound[0]->calls[line].call.n_tensors;
-    int *in = n->kept[line] = memory_array((size_t)tensors + 1, sizeof *in), x = n->node[of[0]].arg[0];
+    int *in = n->kept[line] = memory_array((size_t)tensors + 1, sizeof *in),
+        x = n->node[of[0]].arg[0];
     if (v->bias) in[v->bias_index] = -1;
     in[v->x_index] = n->node[x].kind == NODE_PAD && !n->node[x].stored ? n->node[x].arg[0] : x;
     in[v->weight_index] = n->node[of[1]].arg[0];
@@ -124,23 +128,25 @@ static int block_quads(int64_t channels)
     return best;
 }
 
-/* R: neighbouring outputs of a thread, which read the same where there are no strides. */
+/* R: neighbouring outputs of a thread. Where all taps fit its registers, those of strides are fewer. */
 static int thread_outputs(const Bindings *b)
 {
-    return b->at[0].w[WIDTH].stride == 1 ? 4 : 2;
+    const Window *w = b->at[0].w;
+    return w[WIDTH].stride > 1 && w[HEIGHT].kernel <= 3 ? 2 : 4;
 }
 
 /* Results in C order. */
 static void put_store(ProductWriter *w, const char *rows, const char *columns)
 {
-    buffer_printf(&w->body,
-                  "    const auto store = [&](long long batch, long long row, int place, float4 sums) {\n"
-                  "        const float sum[4] = {sums.x, sums.y, sums.z, sums.w};\n"
-                  "#pragma unroll\n        for (int i = 0; i < 4; i++)\n"
-                  "            if (row + i < %s)\n"
-                  "                %s[(batch * %s + row + i) * %s + place] = value(batch, row + i, "
-                  "place, sum[i]);\n    };\n",
-                  rows, w->out, rows, columns);
+    buffer_printf(
+        &w->body,
+        "    const auto store = [&](long long batch, long long row, int place, float4 sums) {\n"
+        "        const float sum[4] = {sums.x, sums.y, sums.z, sums.w};\n"
+        "#pragma unroll\n        for (int i = 0; i < 4; i++)\n"
+        "            if (row + i < %s)\n"
+        "                %s[(batch * %s + row + i) * %s + place] = value(batch, row + i, "
+        "place, sum[i]);\n    };\n",
+        rows, w->out, rows, columns);
 }
 
 static void put_body(ProductWriter *w, const Bindings *b)
@@ -156,14 +162,18 @@ static void put_body(ProductWriter *w, const Bindings *b)
         put_store(w, rows, columns);
     buffer_puts(&w->body, "    const Depthwise shape = {{");
     for (int i = 0; i < 4; i++)
-        buffer_printf(&w->body, "%s%s", i == 2 ? "}, {" : i ? ", " : "",
+        buffer_printf(&w->body, "%s%s",
+                      i == 2 ? "}, {"
+                      : i    ? ", "
+                             : "",
                       product_size(w, along(b, i % 2 ? WIDTH : HEIGHT, i > 1)));
-    buffer_printf(&w->body, "}, {%d, %d}, %s, ", (int)h->padding, (int)d->padding, rows);
-    buffer_printf(&w->body,
-                  "%s};\n    depthwise<%d, %d, %d, %d, %d, %d, %d, %d>(shape, filters, input, store);\n",
-                  product_size(w, w->m->count[PRODUCT_BATCH]), (int)h->kernel, (int)d->kernel,
-                  (int)d->stride, (int)h->stride, (int)d->dilation, (int)h->dilation,
-                  block_quads(w->m->count[PRODUCT_ROWS].at[0]), thread_outputs(b));
+    buffer_printf(
+        &w->body,
+        "}, {%d, %d}, %s};\n    depthwise<%d, %d, %d, %d, %d, %d, %d, %d>(shape, filters, "
+        "input, store);\n",
+        (int)h->padding, (int)d->padding, rows, (int)h->kernel, (int)d->kernel, (int)d->stride,
+        (int)h->stride, (int)d->dilation, (int)h->dilation,
+        block_quads(w->m->count[PRODUCT_ROWS].at[0]), thread_outputs(b));
 }
 
 static int put_launch(ProductWriter *w, const Bindings *b, const PackingTexts *t)
@@ -177,21 +187,23 @@ static int put_launch(ProductWriter *w, const Bindings *b, const PackingTexts *t
         return -1;
     buffer_init(&types, 1 << 16);
     kernel_put_parameters(w->k, 1, product_is_wide(w), &types);
-    char *source = memory_printf("extern \"C\" __global__ void __launch_bounds__(%d, 2) kernel_@(%s, "
-                                 "const float *__restrict__ filters, const float *__restrict__ "
-                                 "input)\n{\n%s}\n\n",
-                                 THREADS, types.data, w->body.data);
+    char *source =
+        memory_printf("extern \"C\" __global__ void __launch_bounds__(%d, 2) kernel_@(%s, "
+                      "const float *__restrict__ filters, const float *__restrict__ "
+                      "input)\n{\n%s}\n\n",
+                      THREADS, types.data, w->body.data);
     buffer_release(&types);
     w->number = kernel_put_source(w->t, source);
     free(source);
-    buffer_printf(w->t->plan,
-                  "//@ launch kernel_%d<<<ceil_div(%s, %d) * ceil_div((%s) * (%s) * ceil_div(%s, %d), "
-                  "%d), %d>>>(",
-                  w->number, t->channels, QUAD * quads, t->images, high, wide, thread_outputs(b),
-                  THREADS / quads, THREADS);
+    buffer_printf(
+        w->t->plan,
+        "//@ launch kernel_%d<<<ceil_div(%s, %d) * (%s) * ceil_div(%s, 4) * ceil_div(%s, %d), "
+        "%d>>>(",
+        w->number, t->channels, QUAD * quads, t->images, high, wide,
+        thread_outputs(b) * THREADS / 4 / quads, THREADS);
     if (kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
-    buffer_printf(w->t->plan, ", %s, %s)\n",
-                  w->k->nodes->node[w->m->side[PRODUCT_A].node].name, packing_input_name(w));
+    buffer_printf(w->t->plan, ", %s, %s)\n", w->k->nodes->node[w->m->side[PRODUCT_A].node].name,
+                  packing_input_name(w));
     return 0;
 }
 

@@ -83,11 +83,12 @@ s/quads \+ row \/ 4\)/quads + row \/ 8)/
 s/value\(batch, min\(row \+ i,/value(batch, min(row,/
 END
 is_right depthwise_chain
-! grep -qE '^//@ op|pack_input_.*\((a|s),' depthwise_chain.cu && grep -q '  depthwise<5, 3, 1, 2, 2, 1,' depthwise_chain.cu
+! grep -qE '^//@ op|pack_input_.*\((a|s),' depthwise_chain.cu &&
+  grep -q '  depthwise<5, 3, 1, 2, 2, 1,' depthwise_chain.cu
 ok $? "a depthwise convolution between two others reads and writes as their kernels do"
 mistakes depthwise_chain depthwise_chain.cu 'a depthwise convolution with a mistake' <<'END'
 wrong_result s/min\(max\(top \+ k/min(max(top + KW - k/
-wrong_result s/item < lines \* v/item + 1 < lines * v/
+wrong_result s/line >= v\.out\[0\]/line + 1 >= v.out[0]/
 wrong_result s/sums\[r\]\.z \+= a\.z/sums[r].z += a.y/
 END
 "$BUILD/bin/quern-kernel" --task conv_folds >folds.cu \
