@@ -7,9 +7,31 @@ struct Depthwise {
     int in[2], out[2], padding[2], channels;
 };
 
+// What the taps of a line read, from place `right` on; beyond the margins the elements next to them.
+template <int SPAN>
+__device__ __forceinline__ void depthwise_read(const Depthwise &v, const float4 *from, int y,
+                                               int right, float4 (&x)[SPAN])
+{
+    const int quads = (v.channels + 3) / 4;
+    const float4 *row = from + (long long)min(max(y, 0), v.in[0] - 1) * v.in[1] * quads;
+#pragma unroll
+    for (int s = 0; s < SPAN; s++)
+        x[s] = row[(long long)min(max(right + s, 0), v.in[1] - 1) * quads];
+}
+
+// Zeros in place of what lies beyond the margins.
+template <int SPAN>
+__device__ __forceinline__ void depthwise_cut(const Depthwise &v, int y, int right,
+                                              float4 (&x)[SPAN])
+{
+#pragma unroll
+    for (int s = 0; s < SPAN; s++)
+        if ((unsigned)y >= (unsigned)v.in[0] || (unsigned)(right + s) >= (unsigned)v.in[1])
+            x[s] = make_float4(0.f, 0.f, 0.f, 0.f);
+}
+
 // A block has Q times four channels of a tile of four lines and 64 / Q times R outputs. Their filters lie in
-// shared memory, by taps. What few taps read is on its way while the block waits for them; beyond the margins
-// the elements next to them are read.
+// shared memory, by taps. What few taps read is on its way while the block waits for them.
 template <int KH, int KW, int STRIDE, int DOWN, int DILATION, int LOW, int Q, int R, typename E>
 __device__ __forceinline__ void depthwise(const Depthwise &v, const float *__restrict__ filters,
                                           const float *__restrict__ input, E each)
@@ -36,22 +58,11 @@ __device__ __forceinline__ void depthwise(const Depthwise &v, const float *__res
         (const float4 *)input + image * v.in[0] * v.in[1] * quads + min(quad, quads - 1);
     const bool inner =
         right >= 0 && right + SPAN <= v.in[1] && top >= 0 && top + (KH - 1) * LOW < v.in[0];
-    const auto read = [&](int k, float4(&x)[SPAN]) {
-        const float4 *row =
-            from + (long long)min(max(top + k * LOW, 0), v.in[0] - 1) * v.in[1] * quads;
-#pragma unroll
-        for (int s = 0; s < SPAN; s++)
-            x[s] = row[(long long)min(max(right + s, 0), v.in[1] - 1) * quads];
-    };
     float4 sums[R];
 #pragma unroll
     for (int r = 0; r < R; r++) sums[r] = make_float4(0.f, 0.f, 0.f, 0.f);
     const auto add = [&](int k, float4(&x)[SPAN]) {
-        const bool above = (unsigned)(top + k * LOW) >= (unsigned)v.in[0];
-#pragma unroll
-        for (int s = 0; s < SPAN && !inner; s++)
-            if (above || (unsigned)(right + s) >= (unsigned)v.in[1])
-                x[s] = make_float4(0.f, 0.f, 0.f, 0.f);
+        if (!inner) depthwise_cut(v, top + k * LOW, right, x);
 #pragma unroll
         for (int t = 0; t < KW; t++) {
             const float4 w = taps[k * KW + t][threadIdx.x % Q];
@@ -74,7 +85,7 @@ __device__ __forceinline__ void depthwise(const Depthwise &v, const float *__res
     if (ALL) {
         float4 x[KH][SPAN];
 #pragma unroll
-        for (int k = 0; k < KH; k++) read(k, x[k]);
+        for (int k = 0; k < KH; k++) depthwise_read(v, from, top + k * LOW, right, x[k]);
         share();
 #pragma unroll
         for (int k = 0; k < KH; k++) add(k, x[k]);
@@ -83,7 +94,7 @@ __device__ __forceinline__ void depthwise(const Depthwise &v, const float *__res
 #pragma unroll 1
         for (int k = 0; k < KH; k++) {
             float4 x[SPAN];
-            read(k, x);
+            depthwise_read(v, from, top + k * LOW, right, x);
             add(k, x);
         }
     }
