@@ -197,7 +197,7 @@ struct ArtifactWriter {
 
 int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter **out, Error *err)
 {
-    if (!schema_known(spec->kind))
+    if (!schema_version(spec->kind))
         return error_set(err, ERROR_CORRUPT, "%s: '%s' is no kind of artifact", path, spec->kind);
     /* A folder that cannot be written is reported before the work, not after it. */
     char *dir = memory_strdup(path), *slash = strrchr(dir, '/');

@@ -1,122 +1,69 @@
 /* The table of kinds and fields. */
 #include "artifacts/schema.h"
 
+#include <stdio.h>
 #include <string.h>
 
-typedef struct {
-    const char *name;
-    char type;     /* as in schema.h */
-    char optional; /* '?' or 0 */
-} SchemaField;
-
-enum { MAX_FIELDS = 26 };
-
+/* fields: the name and the type of each; a type with "?" is of a field that may be missing. */
 typedef struct {
     const char *kind;
     int version; /* changes when a field is removed, changes its meaning, or must be there */
-    SchemaField fields[MAX_FIELDS];
+    const char *fields;
 } Schema;
 
 static const Schema schemas[] = {
-    {"samples",
-     1,
-     {{"id", 't', 0},
-      {"task", 't', 0},
-      {"split", 't', 0},
-      {"stage", 't', 0},
-      {"producer", 't', 0},
-      {"group", 't', 0},
-      {"trial", 'i', 0},
-      {"seed", 'i', 0},
-      {"finish", 't', 0},
-      {"text", 't', 0},
-      {"source", 't', 0},
-      {"prompt", 't', 0},
-      {"prompt_ids", 'I', '?'},
-      {"ids", 'I', '?'},
-      {"logprobs", 'F', '?'},
-      {"usage", 'm', '?'},
-      {"turn", 'i', '?'},
-      {"parent", 't', '?'}}},
-    {"verdicts", 2, {{"id", 't', 0},          {"task", 't', 0},       {"key", 't', 0},
-                     {"device", 't', 0},      {"outcome", 't', 0},    {"message", 't', 0},
-                     {"line", 'i', 0},        {"score", 'f', 0},      {"speedup", 'f', 0},
-                     {"low", 'f', 0},         {"high", 'f', 0},       {"time_us", 'f', 0},
-                     {"baseline_us", 'f', 0}, {"predicted", 'B', 0},  {"source_digest", 't', 0},
-                     {"task_digest", 't', 0}, {"harness", 't', 0},    {"compiler", 't', 0},
-                     {"registers", 'i', '?'}, {"counters", 'm', '?'}, {"checks", 'T', '?'},
-                     {"cheat", 't', '?'},     {"detail", 'm', '?'},   {"confirmed", 't', '?'},
-                     {"other", 'm', '?'}}},
-    {"dataset",
-     1,
-     {{"id", 't', 0},
-      {"task", 't', 0},
-      {"kind", 't', 0},
-      {"prompt", 't', 0},
-      {"answer", 't', 0},
-      {"score", 'f', 0}}},
-    {"prompts",
-     1,
-     {{"id", 't', 0},
-      {"task", 't', 0},
-      {"split", 't', 0},
-      {"kind", 't', 0},
-      {"text", 't', 0},
-      {"exemplars", 'L', '?'},
-      {"copies", 'i', '?'},
-      {"group", 't', '?'},
-      {"turn", 'i', '?'},
-      {"parent", 't', '?'}}},
-    {"pool",
-     1,
-     {{"id", 't', 0},
-      {"task", 't', 0},
-      {"source", 't', 0},
-      {"source_digest", 't', 0},
-      {"score", 'f', 0},
-      {"speedup", 'f', 0},
-      {"stage", 't', 0},
-      {"round", 'i', 0},
-      {"counters", 'm', '?'},
-      {"parents", 'T', '?'}}},
-    {"results",
-     1,
-     {{"task", 't', 0},
-      {"split", 't', 0},
-      {"level", 'i', 0},
-      {"degenerate", 'B', 0},
-      {"device", 't', 0},
-      {"predicted", 'B', 0},
-      {"score", 'f', 0},
-      {"outcome", 't', 0},
-      {"source", 't', 0},
-      {"baseline_source", 't', 0},
-      {"time_us", 'f', 0},
-      {"baseline_us", 'f', 0},
-      {"counters", 'm', '?'},
-      {"baseline_counters", 'm', '?'}}},
-    {"hacks",
-     1,
-     {{"id", 't', 0},
-      {"task", 't', 0},
-      {"source", 't', 0},
-      {"source_digest", 't', 0},
-      {"cheat", 't', 0},
-      {"message", 't', 0}}},
-    {"reviews",
-     1,
-     {{"id", 't', 0},
-      {"task", 't', 0},
-      {"score", 'f', 0},
-      {"similar", 'L', '?'},
-      {"judge", 't', 0},
-      {"word", 't', 0},
-      {"said", 't', 0},
-      {"recheck", 't', 0},
-      {"withheld", 'B', 0}}},
-    {"metrics", 1, {{"step", 'i', 0}, {"name", 't', 0}, {"value", 'f', 0}}},
-    {"manifest", 1, {{"name", 't', 0}, {"digest", 't', 0}, {"bytes", 'i', 0}}},
+    /* producer: generator, openai:MODEL, native, dir:PATH. group: the prompt's. finish: stop, length, error.
+     * text: the answer. source: the candidate, "" if the answer holds none. logprobs: as sampled, native
+     * only. turn: from 2 on, an answer to a verdict. parent: the sample that was judged. */
+    {"samples", 1,
+     "id t task t split t stage t producer t group t trial i seed i finish t text t source t "
+     "prompt t "
+     "prompt_ids I? ids I? logprobs F? usage m? turn i? parent t?"},
+    /* id: the sample's. The others are those of docs/verdict.md. */
+    {"verdicts", 2,
+     "id t task t key t device t outcome t message t line i score f speedup f low f high f time_us "
+     "f "
+     "baseline_us f predicted B source_digest t task_digest t harness t compiler t registers i? "
+     "counters m? checks T? cheat t? detail m? confirmed t? other m?"},
+    /* kind: plain, contrastive, drill, correction. */
+    {"dataset", 1, "id t task t kind t prompt t answer t score f"},
+    /* exemplars: of {id t, score f}. group: of its answers; else its id. */
+    {"prompts", 1,
+     "id t task t split t kind t text t exemplars L? copies i? group t? turn i? parent t?"},
+    /* parents: digests of the sources that its prompt showed, "baseline". */
+    {"pool", 1,
+     "id t task t source t source_digest t score f speedup f stage t round i counters m? parents "
+     "T?"},
+    {"results", 1,
+     "task t split t level i degenerate B device t predicted B score f outcome t source t "
+     "baseline_source t time_us f baseline_us f counters m? baseline_counters m?"},
+    /* cheat: its name. */
+    {"hacks", 1, "id t task t source t source_digest t cheat t message t"},
+    /* similar: of {id t, cheat t, similarity f}. judge: "" none. word: cheat, honest, "" none. said: the
+     * judge's answer. recheck: an outcome, "" none. */
+    {"reviews", 1, "id t task t score f similar L? judge t word t said t recheck t withheld B"},
+    {"metrics", 1, "step i name t value f"},
+    {"manifest", 1, "name t digest t bytes i"},
 };
+
+typedef struct {
+    const char *name;
+    size_t n;
+    char type;
+    int optional;
+} SchemaField;
+
+/* Takes the next field of the text at *p and moves *p behind it. Returns 0 at the end. */
+static int next_field(const char **p, SchemaField *f)
+{
+    f->name = *p + strspn(*p, " ");
+    f->n = strcspn(f->name, " ");
+    if (!f->n) return 0;
+    f->type = f->name[f->n + 1];
+    f->optional = f->name[f->n + 2] == '?';
+    *p = f->name + f->n + 2 + f->optional;
+    return 1;
+}
 
 static const Schema *find_schema(const char *kind)
 {
@@ -125,24 +72,16 @@ static const Schema *find_schema(const char *kind)
     return NULL;
 }
 
-int schema_known(const char *kind)
-{
-    return find_schema(kind) != NULL;
-}
-
 int schema_version(const char *kind)
 {
     const Schema *s = find_schema(kind);
     return s ? s->version : 0;
 }
 
-const char *schema_field(const char *kind, int i, char *type, int *optional)
+const char *schema_fields(const char *kind)
 {
     const Schema *s = find_schema(kind);
-    if (!s || i < 0 || i >= MAX_FIELDS || !s->fields[i].name) return NULL;
-    *type = s->fields[i].type;
-    *optional = s->fields[i].optional != 0;
-    return s->fields[i].name;
+    return s ? s->fields : NULL;
 }
 
 static int is_int(const msgpack_object *o)
@@ -186,27 +125,30 @@ static const char *type_name(char type)
 
 int schema_check(const char *kind, const View *v, Error *err)
 {
-    const Schema *s = find_schema(kind);
-    if (!s) return error_set(err, ERROR_CORRUPT, "%s: '%s' is no kind of artifact", v->where, kind);
+    const char *fields = schema_fields(kind);
+    if (!fields)
+        return error_set(err, ERROR_CORRUPT, "%s: '%s' is no kind of artifact", v->where, kind);
     for (uint32_t i = 0; i < v->map->via.map.size; i++) {
         const msgpack_object_kv *kv = &v->map->via.map.ptr[i];
-        const char *name = kv->key.via.str.ptr;
-        int n = kv->key.via.str.size > 64 ? 64 : (int)kv->key.via.str.size;
-        const SchemaField *f = s->fields;
-        while (f < s->fields + MAX_FIELDS && f->name &&
-               !(strlen(f->name) == kv->key.via.str.size &&
-                 !memcmp(f->name, name, kv->key.via.str.size)))
-            f++;
-        if (f == s->fields + MAX_FIELDS || !f->name)
+        const msgpack_object_str *name = &kv->key.via.str;
+        SchemaField f;
+        int known = 0;
+        for (const char *p = fields; !known && next_field(&p, &f);)
+            known = f.n == name->size && !memcmp(f.name, name->ptr, f.n);
+        if (!known)
             return error_set(err, ERROR_CORRUPT, "%s, field %.*s: the kind '%s' has no such field",
-                             v->where, n, name, kind);
-        if (!has_type(&kv->val, f->type))
-            return error_set(err, ERROR_CORRUPT, "%s, field %s: expected %s, found another type",
-                             v->where, f->name, type_name(f->type));
+                             v->where, name->size > 64 ? 64 : (int)name->size, name->ptr, kind);
+        if (!has_type(&kv->val, f.type))
+            return error_set(err, ERROR_CORRUPT, "%s, field %.*s: expected %s, found another type",
+                             v->where, (int)f.n, f.name, type_name(f.type));
     }
-    for (const SchemaField *f = s->fields; f < s->fields + MAX_FIELDS && f->name; f++)
-        if (!f->optional && !view_has(v, f->name))
+    SchemaField f;
+    for (const char *p = fields; next_field(&p, &f);) {
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)f.n, f.name);
+        if (!f.optional && !view_has(v, name))
             return error_set(err, ERROR_CORRUPT, "%s, field %s: expected %s, found no such field",
-                             v->where, f->name, type_name(f->type));
+                             v->where, name, type_name(f.type));
+    }
     return 0;
 }

@@ -196,16 +196,16 @@ static void test_damaged_records(void **state)
 static void test_fields(void **state)
 {
     (void)state;
-    int n = 0, optional, artifact_fields = 0;
-    char type;
-    for (const char *name; (name = schema_field("verdicts", artifact_fields, &type, &optional));
-         artifact_fields++) {
-        int i = 0;
+    int n = 0, artifact_fields = 0, used;
+    char name[32], type[3];
+    for (const char *p = schema_fields("verdicts"); sscanf(p, "%31s %2s%n", name, type, &used) == 2;
+         p += used, artifact_fields++) {
+        int i = 0, optional = type[1] == '?';
         while (i < verdict_n_fields &&
                (verdict_fields[i].place != VERDICT_RECORD || strcmp(verdict_fields[i].name, name)))
             i++;
         if (i == verdict_n_fields) fail_msg("verdict_fields has no %s", name);
-        if (verdict_fields[i].kind != type || (verdict_fields[i].optional != 0) != optional)
+        if (verdict_fields[i].kind != *type || (verdict_fields[i].optional != 0) != optional)
             fail_msg("%s differs from artifacts/schema.c", name);
     }
     for (int i = 0; i < verdict_n_fields; i++) {
