@@ -254,6 +254,13 @@ int artifact_write(ArtifactWriter *w, const Record *r, Error *err)
     return accept_record(w, start, err);
 }
 
+int artifact_put(ArtifactWriter *w, Record *r, Error *err)
+{
+    int rc = artifact_write(w, r, err);
+    record_free(r);
+    return rc;
+}
+
 int artifact_write_encoded(ArtifactWriter *w, const void *data, size_t len, Error *err)
 {
     size_t start = w->payload.len;
@@ -504,6 +511,23 @@ int artifact_next(ArtifactReader *r, View *out, Error *err)
     return 1;
 }
 
+int artifact_records(ArtifactReader *r, ArtifactEach *each, void *ctx, Error *err)
+{
+    View v;
+    int rc = 0, more = 0;
+    while (!rc && (more = artifact_next(r, &v, err)) == 1) rc = each(ctx, &v, err);
+    return rc < 0 || more < 0 ? -1 : 0;
+}
+
+int artifact_each(const char *path, const char *kind, ArtifactEach *each, void *ctx, Error *err)
+{
+    ArtifactReader *r;
+    if (artifact_open(path, kind, &r, err)) return -1;
+    int rc = artifact_records(r, each, ctx, err);
+    artifact_close(r);
+    return rc;
+}
+
 int artifact_raw(const ArtifactReader *r, long index, const void **data, size_t *len)
 {
     if (index < 0 || index >= r->next) return -1;
@@ -585,18 +609,12 @@ static int has_other_paths(const ArtifactReader *r, const ArtifactSpec *s)
 static int write_again(ArtifactReader *r, const ArtifactSpec *s, const char *path, Error *err)
 {
     ArtifactWriter *w;
-    View v;
-    const void *data;
-    size_t len;
-    int more;
     if (artifact_create(path, s, &w, err)) return -1;
-    while ((more = artifact_next(r, &v, err)) == 1)
-        if (artifact_raw(r, r->next - 1, &data, &len) ||
-            artifact_write_encoded(w, data, len, err)) {
-            more = -1;
-            break;
-        }
-    return artifact_end(w, more, err);
+    int rc = 0;
+    for (long i = 0; i < r->count && !rc; i++)
+        rc = artifact_write_encoded(w, r->data.data + r->offsets[i],
+                                    r->offsets[i + 1] - r->offsets[i], err);
+    return artifact_end(w, rc, err);
 }
 
 int artifact_same(const ArtifactSpec *s, const char *path)

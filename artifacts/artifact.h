@@ -53,6 +53,7 @@ typedef struct ArtifactWriter ArtifactWriter;
 /* The writer keeps the pointer to spec: it must live until artifact_finish or artifact_abandon. */
 int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter **out, Error *err);
 int artifact_write(ArtifactWriter *w, const Record *r, Error *err); /* checks the kind's schema */
+int artifact_put(ArtifactWriter *w, Record *r, Error *err);         /* writes r and frees it */
 int artifact_write_encoded(ArtifactWriter *w, const void *data, size_t len,
                            Error *err); /* one encoded record */
 /* The map in the header that artifact_peek reads without the records. Call it once at most. */
@@ -77,6 +78,12 @@ const char *artifact_digest(const ArtifactReader *r); /* payload digest, hex */
 int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s);
 /* Returns 1 with the next record, 0 at the end, -1 on damage. The view lives until artifact_close. */
 int artifact_next(ArtifactReader *r, View *out, Error *err);
+/* Called with a record: 0 goes on, 1 ends the reading, -1 is an error. */
+typedef int ArtifactEach(void *ctx, const View *v, Error *err);
+/* Calls each for the records of an open artifact that were not read yet, in order; 0 or -1. */
+int artifact_records(ArtifactReader *r, ArtifactEach *each, void *ctx, Error *err);
+/* Opens an artifact, calls each for its records and closes it. */
+int artifact_each(const char *path, const char *kind, ArtifactEach *each, void *ctx, Error *err);
 int artifact_raw(const ArtifactReader *r, long index, const void **data,
                  size_t *len); /* of a record already read */
 

@@ -50,9 +50,7 @@ static int write_entry(const char *dir, const char *name, ArtifactWriter *w, Err
     record_text(r, "name", name);
     record_text(r, "digest", hex);
     record_int(r, "bytes", bytes);
-    int rc = artifact_write(w, r, err);
-    record_free(r);
-    return rc;
+    return artifact_put(w, r, err);
 }
 
 static void manifest_path(const char *dir, char out[4096])
@@ -84,8 +82,10 @@ int manifest_remove(const char *dir, Error *err)
 }
 
 /* Checks one file of a model: the digest of its content is what the manifest's record says. */
-static int verify_file(const char *dir, const View *v, Error *err)
+static int verify_file(void *ctx, const View *v, Error *err)
 {
+    const char *dir = ctx;
+    if (schema_check("manifest", v, err)) return -1;
     char *name = view_strdup(v, "name", err), hex[DIGEST_HEX];
     const char *expected;
     size_t len;
@@ -107,15 +107,9 @@ int manifest_verify(const char *dir, long *files, Error *err)
 {
     char path[4096];
     ArtifactReader *r;
-    View v;
-    int rc;
     manifest_path(dir, path);
     if (artifact_open(path, "manifest", &r, err)) return -1;
-    while ((rc = artifact_next(r, &v, err)) == 1)
-        if (schema_check("manifest", &v, err) || verify_file(dir, &v, err)) {
-            rc = -1;
-            break;
-        }
+    int rc = artifact_records(r, verify_file, (void *)(uintptr_t)dir, err);
     if (files) *files = artifact_count(r);
     artifact_close(r);
     return rc;

@@ -46,6 +46,12 @@ int view_text(const View *v, const char *key, const char **s, size_t *n,
 /* Whether the field is there and is this text. */
 int view_text_is(const View *v, const char *key, const char *want);
 char *view_strdup(const View *v, const char *key, Error *err); /* caller frees; NULL on error */
+/* Copies several texts, which the caller frees, also after an error. */
+typedef struct {
+    const char *key;
+    char **copy;
+} ViewText;
+int view_texts(const View *v, const ViewText *texts, int n, Error *err);
 /* Copy a text of less than `size` bytes, none of them 0. */
 int view_copy(const View *v, const char *key, char *out, size_t size, Error *err);
 int view_bytes(const View *v, const char *key, const void **p, size_t *n, Error *err);

@@ -105,6 +105,13 @@ char *view_strdup(const View *v, const char *key, Error *err)
     return view_text(v, key, &s, &n, err) ? NULL : memory_strndup(s, n);
 }
 
+int view_texts(const View *v, const ViewText *texts, int n, Error *err)
+{
+    for (int i = 0; i < n; i++)
+        if (!(*texts[i].copy = view_strdup(v, texts[i].key, err))) return -1;
+    return 0;
+}
+
 int view_copy(const View *v, const char *key, char *out, size_t size, Error *err)
 {
     const char *s;

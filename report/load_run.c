@@ -364,16 +364,18 @@ static int class_index(Report *r, const char *name, Error *err)
     return r->n_classes++;
 }
 
-static int load_result(Report *r, const View *v, Error *err)
+static int load_result(void *ctx, const View *v, Error *err)
 {
-    char *name = view_strdup(v, "task", err), *device = view_strdup(v, "device", err),
-         *source = view_strdup(v, "source", err), *outcome = view_strdup(v, "outcome", err);
+    Report *r = ctx;
+    char *name = NULL, *device = NULL, *source = NULL, *outcome = NULL;
+    const ViewText texts[] = {
+        {"task", &name}, {"device", &device}, {"source", &source}, {"outcome", &outcome}};
     double score = 0, time_us, baseline_us;
-    int predicted, k = -1;
+    int predicted, k = -1, rc = view_texts(v, texts, 4, err);
     Outcome said = OUTCOME_OK;
-    if (outcome && outcome_from_name(outcome, &said))
+    if (!rc && outcome_from_name(outcome, &said))
         error_set(err, ERROR_CORRUPT, "%s: unknown outcome '%s'", v->where, outcome);
-    else if (name && device && source && outcome && !view_float(v, "score", &score, err) &&
+    else if (!rc && !view_float(v, "score", &score, err) &&
              !view_float(v, "time_us", &time_us, err) &&
              !view_float(v, "baseline_us", &baseline_us, err) &&
              !view_bool(v, "predicted", &predicted, err))
@@ -404,12 +406,9 @@ static int load_result(Report *r, const View *v, Error *err)
 static int load_results(Report *r, const char *path, Error *err)
 {
     ArtifactReader *a;
-    View v;
-    int more, rc = 0;
     if (artifact_open(path, "results", &a, err)) return -1;
     notes_input(r, path, a);
-    while (!rc && (more = artifact_next(a, &v, err)) != 0)
-        rc = more < 0 ? -1 : load_result(r, &v, err);
+    int rc = artifact_records(a, load_result, r, err);
     artifact_close(a);
     return rc;
 }

@@ -60,9 +60,9 @@ static void count_tokens(const View *v, ReportModel *m)
 /* Counts one sample's tokens, and keeps its id if it was answered. */
 static int read_answer(Report *r, const View *v, Answers *out, int *listed, Error *err)
 {
-    char *producer = view_strdup(v, "producer", err), *finish = view_strdup(v, "finish", err),
-         *id = view_strdup(v, "id", err);
-    int rc = producer && finish && id ? 0 : -1;
+    char *producer = NULL, *finish = NULL, *id = NULL;
+    const ViewText texts[] = {{"producer", &producer}, {"finish", &finish}, {"id", &id}};
+    int rc = view_texts(v, texts, 3, err);
     *listed = !rc && is_listed(producer);
     ReportModel *m = *listed ? model_of(r, producer) : NULL;
     if (m) count_tokens(v, m);

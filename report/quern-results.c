@@ -52,8 +52,7 @@ static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, Erro
     record_float(r, "baseline_us", v.baseline_us);
     copy_counters(r, "counters", shown);
     copy_counters(r, "baseline_counters", base);
-    int rc = artifact_write(w, r, err);
-    record_free(r);
+    int rc = artifact_put(w, r, err);
     verdict_release(&v);
     return rc;
 }

@@ -132,8 +132,9 @@ static int note_best(TaskStatus *t, const View *v, const char *score_key, Error 
     return 0;
 }
 
-static int read_kernel(RunStatus *s, const View *v, Error *err)
+static int read_kernel(void *ctx, const View *v, Error *err)
 {
+    RunStatus *s = ctx;
     const char *task;
     size_t n;
     TaskStatus *t, unused = {0};
@@ -165,19 +166,6 @@ static int read_summary(RunStatus *s, const char *path, int *found, Error *err)
     return rc;
 }
 
-/* A pool without a summary is read whole. */
-static int read_kernels(RunStatus *s, const char *path, Error *err)
-{
-    ArtifactReader *a;
-    View v;
-    int more, rc = 0;
-    if (artifact_open(path, "pool", &a, err)) return -1;
-    while (!rc && (more = artifact_next(a, &v, err)) != 0)
-        rc = more < 0 ? -1 : read_kernel(s, &v, err);
-    artifact_close(a);
-    return rc;
-}
-
 static int by_task(const void *a, const void *b)
 {
     return strcmp(((const TaskStatus *)a)->task, ((const TaskStatus *)b)->task);
@@ -186,10 +174,11 @@ static int by_task(const void *a, const void *b)
 static int read_pool(RunStatus *s, Error *err)
 {
     char *path = run_folder_last_pool(&s->folder);
-    int found;
+    int found; /* a pool without a summary is read whole */
     if (!path) return 0;
     snprintf(s->pool, sizeof s->pool, "%s", path + strlen(s->folder.dir) + 1);
-    int rc = -(read_summary(s, path, &found, err) || (!found && read_kernels(s, path, err)));
+    int rc = -(read_summary(s, path, &found, err) ||
+               (!found && artifact_each(path, "pool", read_kernel, s, err)));
     free(path);
     if (s->n_tasks) qsort(s->task, (size_t)s->n_tasks, sizeof *s->task, by_task);
     return rc;

@@ -24,36 +24,30 @@ static int holds(const Hacks *h, const char *task, const char *digest)
     return 0;
 }
 
-static int read_hack(const View *v, Hack *h, Error *err)
+static int read_hack(void *ctx, const View *v, Error *err)
 {
-    char *digest = view_strdup(v, "source_digest", err);
-    h->id = view_strdup(v, "id", err);
-    h->task = view_strdup(v, "task", err);
-    h->source = view_strdup(v, "source", err);
-    h->cheat = view_strdup(v, "cheat", err);
-    h->message = view_strdup(v, "message", err);
-    int ok = digest && h->id && h->task && h->source && h->cheat && h->message;
-    if (ok) snprintf(h->source_digest, sizeof h->source_digest, "%s", digest);
-    if (ok) shingles_make(h->source, &h->shingles);
-    free(digest);
-    return ok ? 0 : -1;
+    Hacks *all = ctx;
+    all->items = memory_grow(all->items, (size_t)all->n + 1, sizeof *all->items);
+    Hack *h = &all->items[all->n++];
+    *h = (Hack){0};
+    const ViewText texts[] = {{"id", &h->id},
+                              {"task", &h->task},
+                              {"source", &h->source},
+                              {"cheat", &h->cheat},
+                              {"message", &h->message}};
+    if (view_texts(v, texts, 5, err) ||
+        view_copy(v, "source_digest", h->source_digest, sizeof h->source_digest, err))
+        return -1;
+    shingles_make(h->source, &h->shingles);
+    return 0;
 }
 
 int hacks_load(const char *path, Hacks *out, Error *err)
 {
     *out = (Hacks){0};
-    ArtifactReader *r;
-    View v;
-    int rc = 0, more = 0;
-    if (!path) return 0;
-    if (artifact_open(path, "hacks", &r, err)) return -1;
-    out->items = memory_array((size_t)artifact_count(r), sizeof *out->items);
-    while (!rc && (more = artifact_next(r, &v, err)) == 1)
-        rc = read_hack(&v, &out->items[out->n++], err);
-    artifact_close(r);
-    if (!rc && more == 0) return 0;
-    hacks_release(out);
-    return -1;
+    int rc = path ? artifact_each(path, "hacks", read_hack, out, err) : 0;
+    if (rc) hacks_release(out);
+    return rc;
 }
 
 void hacks_release(Hacks *h)
@@ -99,8 +93,7 @@ int hacks_write(const Hacks *h, const char *path, const ArtifactSpec *spec, Erro
         record_text(r, "source_digest", x->source_digest);
         record_text(r, "cheat", x->cheat);
         record_text(r, "message", x->message);
-        rc = artifact_write(w, r, err);
-        record_free(r);
+        rc = artifact_put(w, r, err);
     }
     return artifact_end(w, rc, err);
 }

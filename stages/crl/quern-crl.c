@@ -210,9 +210,8 @@ static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Er
     Policy tokenizer = {0};
     GrpoExamples made;
     reward_stats_init(&c->rewards);
-    if (samples_load(o->samples, o->verdicts, &set, err) ||
-        reviews_apply(o->reviews, &set, err) < 0 || history_each(o->history, add_rewards, c, err) ||
-        add_rewards(c, &set, err) ||
+    if (samples_load(o->samples, o->verdicts, &set, err) || reviews_apply(o->reviews, &set, err) ||
+        history_each(o->history, add_rewards, c, err) || add_rewards(c, &set, err) ||
         learn_tokenizer(&set, o->base, &tokenizer, &c->grpo.policy, err))
         return -1;
     int needed =

@@ -213,9 +213,7 @@ static int write_review(ArtifactWriter *w, const Review *x, const char *judge, E
     record_text(r, "said", x->said ? x->said : "");
     record_text(r, "recheck", x->checked ? outcome_name(x->recheck) : "");
     record_bool(r, "withheld", is_withheld(x));
-    int rc = artifact_write(w, r, err);
-    record_free(r);
-    return rc;
+    return artifact_put(w, r, err);
 }
 
 static int write_all(const Reviews *r, const char *path, const ArtifactSpec *spec, Error *err)

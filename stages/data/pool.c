@@ -20,7 +20,6 @@ static int read_parents(const View *v, PoolItem *x, Error *err)
     char digest[DIGEST_HEX];
     const char *text;
     size_t n, len;
-    x->n_parents = -1;
     if (!view_has(v, "parents")) return 0;
     if (view_count(v, "parents", &n, err)) return -1;
     if (n > MAX_PARENTS)
@@ -35,38 +34,26 @@ static int read_parents(const View *v, PoolItem *x, Error *err)
     return 0;
 }
 
-static int read_item(const View *v, PoolItem *x, Error *err)
+static int read_item(void *ctx, const View *v, Error *err)
 {
-    x->n_parents = -1;
-    x->id = view_strdup(v, "id", err);
-    x->task = view_strdup(v, "task", err);
-    x->source = view_strdup(v, "source", err);
-    x->stage = view_strdup(v, "stage", err);
-    char *digest = view_strdup(v, "source_digest", err);
-    int ok = x->id && x->task && x->source && x->stage && digest &&
-             !view_float(v, "score", &x->score, err) &&
-             !view_float(v, "speedup", &x->speedup, err) && !view_int(v, "round", &x->round, err) &&
-             !read_parents(v, x, err);
-    if (digest) snprintf(x->source_digest, sizeof x->source_digest, "%s", digest);
-    free(digest);
-    return ok ? 0 : -1;
+    Pool *p = ctx;
+    p->items = memory_grow(p->items, (size_t)p->n + 1, sizeof *p->items);
+    PoolItem *x = &p->items[p->n++];
+    *x = (PoolItem){.n_parents = -1};
+    const ViewText texts[] = {
+        {"id", &x->id}, {"task", &x->task}, {"source", &x->source}, {"stage", &x->stage}};
+    return -(view_texts(v, texts, 4, err) ||
+             view_copy(v, "source_digest", x->source_digest, sizeof x->source_digest, err) ||
+             view_float(v, "score", &x->score, err) || view_float(v, "speedup", &x->speedup, err) ||
+             view_int(v, "round", &x->round, err) || read_parents(v, x, err));
 }
 
 int pool_load(const char *path, Pool *out, Error *err)
 {
     *out = (Pool){0};
-    if (!path) return 0;
-    ArtifactReader *r;
-    if (artifact_open(path, "pool", &r, err)) return -1;
-    out->items = memory_array((size_t)artifact_count(r), sizeof *out->items);
-    View v;
-    int rc = 0, more = 0;
-    while (!rc && (more = artifact_next(r, &v, err)) == 1)
-        rc = read_item(&v, &out->items[out->n++], err);
-    artifact_close(r);
-    if (!rc && more == 0) return 0;
-    pool_release(out);
-    return -1;
+    int rc = path ? artifact_each(path, "pool", read_item, out, err) : 0;
+    if (rc) pool_release(out);
+    return rc;
 }
 
 void pool_release(Pool *p)
@@ -228,8 +215,7 @@ int pool_write(const Pool *p, const char *path, const ArtifactSpec *spec, Error 
         record_float(r, "speedup", x->speedup);
         record_int(r, "round", x->round);
         put_parents(r, x);
-        rc = artifact_write(w, r, err);
-        record_free(r);
+        rc = artifact_put(w, r, err);
     }
     return artifact_end(w, rc, err);
 }

@@ -47,32 +47,24 @@ static int read_shown(const View *v, PromptItem *p, Error *err)
     return 0;
 }
 
+static int read_prompt(void *ctx, const View *v, Error *err)
+{
+    PromptSet *all = ctx;
+    all->items = memory_grow(all->items, (size_t)all->n + 1, sizeof *all->items);
+    PromptItem *p = &all->items[all->n++];
+    *p = (PromptItem){.contrastive = view_text_is(v, "kind", "contrastive")};
+    const ViewText texts[] = {
+        {"id", &p->id}, {"task", &p->task}, {"split", &p->split}, {"text", &p->text}};
+    return -(view_texts(v, texts, 4, err) || read_turn(v, p, err) || read_copies(v, p, err) ||
+             read_shown(v, p, err));
+}
+
 int promptset_load(const char *path, PromptSet *out, Error *err)
 {
     *out = (PromptSet){0};
-    ArtifactReader *r;
-    if (artifact_open(path, "prompts", &r, err)) return -1;
-    out->items = memory_array((size_t)artifact_count(r), sizeof *out->items);
-    View v;
-    int rc = 0, more = 0;
-    while (!rc && (more = artifact_next(r, &v, err)) == 1) {
-        PromptItem *p = &out->items[out->n++];
-        p->id = view_strdup(&v, "id", err);
-        p->task = view_strdup(&v, "task", err);
-        p->split = view_strdup(&v, "split", err);
-        p->text = view_strdup(&v, "text", err);
-        char *kind = view_strdup(&v, "kind", err);
-        rc = p->id && p->task && p->split && p->text && kind && !read_turn(&v, p, err) &&
-                     !read_copies(&v, p, err)
-                 ? read_shown(&v, p, err)
-                 : -1;
-        p->contrastive = kind && !strcmp(kind, "contrastive");
-        free(kind);
-    }
-    artifact_close(r);
-    if (!rc && more == 0) return 0;
-    promptset_release(out);
-    return -1;
+    int rc = artifact_each(path, "prompts", read_prompt, out, err);
+    if (rc) promptset_release(out);
+    return rc;
 }
 
 static void release_item(PromptItem *p)

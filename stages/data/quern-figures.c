@@ -23,8 +23,7 @@ static void put(void *ctx, const char *name, double value)
     record_int(r, "step", o->round);
     record_text(r, "name", name);
     record_float(r, "value", value);
-    o->rc = artifact_write(o->w, r, o->err);
-    record_free(r);
+    o->rc = artifact_put(o->w, r, o->err);
 }
 
 typedef struct {

@@ -30,9 +30,7 @@ static int write_sample(ArtifactWriter *w, const char *id, const Task *t, const 
     record_text(r, "text", "");
     record_text(r, "prompt", "");
     record_text(r, "source", source);
-    int rc = artifact_write(w, r, err);
-    record_free(r);
-    return rc;
+    return artifact_put(w, r, err);
 }
 
 typedef struct {
@@ -144,7 +142,7 @@ static void make_pool(const Options *o, ArtifactSpec *out)
     if (artifact_same(out, o->output)) return;
     if (pool_load(o->pool_path, &pool, &err) ||
         (o->samples && samples_load(o->samples, o->verdicts, &set, &err)) ||
-        reviews_apply(o->reviews, &set, &err) < 0)
+        reviews_apply(o->reviews, &set, &err))
         log_die(&err);
     long added = add_samples(o, &set, &pool);
     if (o->best ? write_best(&pool, &tasks, o->sets, o->output, out, &err)

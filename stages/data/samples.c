@@ -39,24 +39,19 @@ static int read_logprobs(const View *v, Sample *s, Error *err)
     return 0;
 }
 
-static int read_sample(const View *v, Sample *s, Error *err)
+static int read_sample(void *ctx, const View *v, Error *err)
 {
-    const char *p;
-    size_t n;
-    s->outcome = OUTCOME_EVALUATOR_ERROR;
-    s->id = view_strdup(v, "id", err);
-    s->task = view_strdup(v, "task", err);
-    s->group = view_strdup(v, "group", err);
-    s->source = view_strdup(v, "source", err);
-    s->prompt = view_strdup(v, "prompt", err);
-    s->text = view_strdup(v, "text", err);
-    if (!s->id || !s->task || !s->group || !s->source || !s->prompt || !s->text) return -1;
-    if (view_text(v, "split", &p, &n, err)) return -1;
-    s->heldout = n == 7 && !memcmp(p, "heldout", 7);
-    if (view_text(v, "finish", &p, &n, err)) return -1;
-    s->truncated = !(n == 4 && !memcmp(p, "stop", 4));
-    s->unanswered = n == 5 && !memcmp(p, "error", 5);
+    SampleSet *all = ctx;
+    all->items = memory_grow(all->items, (size_t)all->n + 1, sizeof *all->items);
+    Sample *s = &all->items[all->n++];
+    *s = (Sample){.outcome = OUTCOME_EVALUATOR_ERROR,
+                  .heldout = view_text_is(v, "split", "heldout"),
+                  .truncated = !view_text_is(v, "finish", "stop"),
+                  .unanswered = view_text_is(v, "finish", "error")};
+    const ViewText texts[] = {{"id", &s->id},         {"task", &s->task},     {"group", &s->group},
+                              {"source", &s->source}, {"prompt", &s->prompt}, {"text", &s->text}};
     int64_t turn = 1;
+    if (view_texts(v, texts, 6, err)) return -1;
     if (view_has(v, "turn") && view_int(v, "turn", &turn, err)) return -1;
     if (turn < 1 || turn > SAMPLES_MAX_TURNS)
         return error_set(err, ERROR_CORRUPT, "%s: expected turn 1 to %d, found %lld", v->where,
@@ -73,9 +68,23 @@ static int by_id(const void *a, const void *b)
     return strcmp((*(Sample *const *)a)->id, (*(Sample *const *)b)->id);
 }
 
+Sample **samples_by_id(const SampleSet *s)
+{
+    Sample **index = memory_array((size_t)s->n, sizeof *index);
+    for (long i = 0; i < s->n; i++) index[i] = &s->items[i];
+    qsort(index, (size_t)s->n, sizeof *index, by_id);
+    return index;
+}
+
 static int find_id(const void *key, const void *item)
 {
     return strcmp(key, (*(Sample *const *)item)->id);
+}
+
+Sample *samples_find(const SampleSet *s, Sample **index, const char *id)
+{
+    Sample **hit = bsearch(id, index, (size_t)s->n, sizeof *index, find_id);
+    return hit ? *hit : NULL;
 }
 
 static int read_verdict(const View *v, Sample *s, Error *err)
@@ -96,46 +105,41 @@ static int read_verdict(const View *v, Sample *s, Error *err)
     return 0;
 }
 
+typedef struct {
+    const SampleSet *s;
+    Sample **index;
+} Join;
+
+static int join_verdict(void *ctx, const View *v, Error *err)
+{
+    const Join *j = ctx;
+    char *id = view_strdup(v, "id", err);
+    Sample *hit = id ? samples_find(j->s, j->index, id) : NULL;
+    int rc = !id ? -1 : hit ? read_verdict(v, hit, err) : 0;
+    free(id);
+    return rc;
+}
+
 static int join(SampleSet *s, const char *path, Error *err)
 {
-    Sample **index = memory_array((size_t)s->n, sizeof *index);
-    for (long i = 0; i < s->n; i++) index[i] = &s->items[i];
-    qsort(index, (size_t)s->n, sizeof *index, by_id);
-    View v;
-    int rc = artifact_open(path, "verdicts", &s->verdicts, err), more = 0;
-    while (!rc && (more = artifact_next(s->verdicts, &v, err)) == 1) {
-        char *id = view_strdup(&v, "id", err);
-        Sample **hit = id ? bsearch(id, index, (size_t)s->n, sizeof *index, find_id) : NULL;
-        if (!id)
-            rc = -1;
-        else if (hit)
-            rc = read_verdict(&v, *hit, err);
-        free(id);
-    }
-    if (more < 0) rc = -1;
+    Join x = {s, samples_by_id(s)};
+    int rc = -(artifact_open(path, "verdicts", &s->verdicts, err) ||
+               artifact_records(s->verdicts, join_verdict, &x, err));
     for (long i = 0; !rc && i < s->n; i++)
         if (!s->items[i].verdict.map)
             rc =
                 error_set(err, ERROR_INVALID, "%s: no verdict for sample %s", path, s->items[i].id);
-    free(index);
+    free(x.index);
     return rc;
 }
 
 int samples_load(const char *samples, const char *verdicts, SampleSet *out, Error *err)
 {
     *out = (SampleSet){0};
-    ArtifactReader *r;
-    if (artifact_open(samples, "samples", &r, err)) return -1;
-    out->items = memory_array((size_t)artifact_count(r), sizeof *out->items);
-    View v;
-    int rc = 0, more = 0;
-    while (!rc && (more = artifact_next(r, &v, err)) == 1)
-        rc = read_sample(&v, &out->items[out->n++], err);
-    artifact_close(r);
-    if (!rc && more == 0 && verdicts) rc = join(out, verdicts, err);
-    if (!rc && more == 0) return 0;
-    samples_release(out);
-    return -1;
+    int rc = -(artifact_each(samples, "samples", read_sample, out, err) ||
+               (verdicts && join(out, verdicts, err)));
+    if (rc) samples_release(out);
+    return rc;
 }
 
 void samples_release(SampleSet *s)
@@ -188,10 +192,9 @@ int samples_limit(const char *samples, int *out, Error *err)
 
 /* ---- reviews: a withheld sample is found by its id, and its twins by the digest of their source ---- */
 
-static long withhold(SampleSet *s, const char *id)
+static void withhold(SampleSet *s, const char *id)
 {
     const Sample *first = NULL;
-    long n = 0;
     for (long i = 0; i < s->n && !first; i++)
         if (!strcmp(s->items[i].id, id)) first = &s->items[i];
     for (long i = 0; i < s->n && first; i++) {
@@ -200,30 +203,20 @@ static long withhold(SampleSet *s, const char *id)
             continue;
         x->outcome = OUTCOME_CHEAT;
         x->score = x->speedup = x->reward = 0;
-        n++;
     }
-    return n;
 }
 
-long reviews_apply(const char *path, SampleSet *s, Error *err)
+static int apply_review(void *ctx, const View *v, Error *err)
 {
-    ArtifactReader *r;
-    View v;
-    long n = 0;
-    int more;
-    if (!path) return 0;
-    if (artifact_open(path, "reviews", &r, err)) return -1;
-    while ((more = artifact_next(r, &v, err)) == 1) {
-        int withheld;
-        char *id = view_strdup(&v, "id", err);
-        if (!id || view_bool(&v, "withheld", &withheld, err)) {
-            free(id);
-            more = -1;
-            break;
-        }
-        if (withheld) n += withhold(s, id);
-        free(id);
-    }
-    artifact_close(r);
-    return more < 0 ? -1 : n;
+    int withheld;
+    char *id = view_strdup(v, "id", err);
+    int rc = -(!id || view_bool(v, "withheld", &withheld, err));
+    if (!rc && withheld) withhold(ctx, id);
+    free(id);
+    return rc;
+}
+
+int reviews_apply(const char *path, SampleSet *s, Error *err)
+{
+    return path ? artifact_each(path, "reviews", apply_review, s, err) : 0;
 }

@@ -35,6 +35,9 @@ typedef struct {
  * without a verdict is ERROR_INVALID. The caller releases *out. */
 int samples_load(const char *samples, const char *verdicts, SampleSet *out, Error *err);
 void samples_release(SampleSet *s);
+/* The samples sorted by id, in an array that the caller frees, and the one of an id; NULL: there is none. */
+Sample **samples_by_id(const SampleSet *s);
+Sample *samples_find(const SampleSet *s, Sample **index, const char *id);
 /* Returns how many answered samples lack the ids of the prompt or of the answer. */
 long samples_without_ids(const SampleSet *s);
 /* Reads the limit on the tokens of an answer from the configuration of a samples artifact. */
@@ -43,7 +46,7 @@ int samples_limit(const char *samples, int *out, Error *err);
 /* ---- the reviews of record kernels (stages/crl/review.h): which rewards are withheld ---- */
 /* Makes a failure of every sample whose review withholds its reward: outcome cheat, score 0. path
  * NULL: there are no reviews. Samples with the source of a withheld one, for its task, are withheld
- * too. Returns how many, or -1. */
-long reviews_apply(const char *path, SampleSet *s, Error *err);
+ * too. */
+int reviews_apply(const char *path, SampleSet *s, Error *err);
 
 #endif

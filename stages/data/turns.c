@@ -1,4 +1,4 @@
-/* Parents are found by a binary search of the samples, sorted by id. */
+/* A parent is looked up among the samples by id. */
 #include "stages/data/turns.h"
 
 #include <math.h>
@@ -7,35 +7,15 @@
 
 #include "base/memory.h"
 
-static int by_id(const void *a, const void *b)
-{
-    return strcmp((*(Sample *const *)a)->id, (*(Sample *const *)b)->id);
-}
-
-static int find_id(const void *key, const void *item)
-{
-    return strcmp(key, (*(Sample *const *)item)->id);
-}
-
-static Sample **index_of(const SampleSet *s)
-{
-    Sample **index = memory_array((size_t)s->n, sizeof *index);
-    for (long i = 0; i < s->n; i++) index[i] = &s->items[i];
-    qsort(index, (size_t)s->n, sizeof *index, by_id);
-    return index;
-}
-
 /* Returns the parent of x, NULL when it has none or it is not in the set. */
 static Sample *parent_of(const SampleSet *s, Sample **index, const Sample *x)
 {
-    Sample **hit =
-        x->parent ? bsearch(x->parent, index, (size_t)s->n, sizeof *index, find_id) : NULL;
-    return hit ? *hit : NULL;
+    return x->parent ? samples_find(s, index, x->parent) : NULL;
 }
 
 int turns_discount(SampleSet *s, double discount, Error *err)
 {
-    Sample **index = index_of(s);
+    Sample **index = samples_by_id(s);
     int rc = 0;
     for (long i = 0; i < s->n; i++) s->items[i].reward = s->items[i].score;
     for (long i = s->n - 1; !rc && i >= 0; i--) {
@@ -66,7 +46,7 @@ static void count(TurnFigures *f, const Sample *x, const Sample *parent)
 
 int turns_figures(const SampleSet *s, TurnFigures out[SAMPLES_MAX_TURNS])
 {
-    Sample **index = index_of(s);
+    Sample **index = samples_by_id(s);
     double *best = memory_array((size_t)s->n, sizeof *best);
     int turns = 0;
     memset(out, 0, SAMPLES_MAX_TURNS * sizeof *out);

@@ -10,27 +10,24 @@
 #include "base/memory.h"
 #include "eval/sim/time/profile.h"
 
+static int read_baseline(void *ctx, const View *v, Error *err)
+{
+    PromptFacts *f = ctx;
+    PromptBaseline b = {0};
+    if (view_float(v, "baseline_us", &b.us, err) || view_bool(v, "predicted", &b.predicted, err))
+        return -1;
+    if (b.us <= 0) return 0; /* a baseline that failed has no time */
+    if (!(b.task = view_strdup(v, "task", err))) return -1;
+    f->baselines = memory_grow(f->baselines, (size_t)f->n + 1, sizeof *f->baselines);
+    f->baselines[f->n++] = b;
+    return 0;
+}
+
 int prompt_facts_load(int full, const char *device, const char *verdicts, PromptFacts *out,
                       Error *err)
 {
     *out = (PromptFacts){.full = full, .device = device};
-    ArtifactReader *r;
-    if (!verdicts) return 0;
-    if (artifact_open(verdicts, "verdicts", &r, err)) return -1;
-    out->baselines = memory_array((size_t)artifact_count(r), sizeof *out->baselines);
-    View v;
-    int rc = 0, more = 0;
-    while (!rc && (more = artifact_next(r, &v, err)) == 1) {
-        PromptBaseline b = {0};
-        rc = -(view_float(&v, "baseline_us", &b.us, err) ||
-               view_bool(&v, "predicted", &b.predicted, err));
-        if (rc || b.us <= 0) continue; /* a baseline that failed has no time */
-        b.task = view_strdup(&v, "task", err);
-        rc = b.task ? 0 : -1;
-        if (b.task) out->baselines[out->n++] = b;
-    }
-    artifact_close(r);
-    return -(rc || more < 0);
+    return verdicts ? artifact_each(verdicts, "verdicts", read_baseline, out, err) : 0;
 }
 
 void prompt_facts_release(PromptFacts *f)

@@ -25,9 +25,7 @@ int dataset_example(ArtifactWriter *w, const DatasetExample *e, Error *err)
     record_textn(r, "prompt", e->prompt->data, e->prompt->len);
     record_text(r, "answer", e->answer);
     record_float(r, "score", e->of->score);
-    int rc = artifact_write(w, r, err);
-    record_free(r);
-    return rc;
+    return artifact_put(w, r, err);
 }
 
 /* Writes "code2 is faster than code1: DRAM traffic decides.", a description of the faster one, and

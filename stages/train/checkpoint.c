@@ -46,8 +46,7 @@ int metric_write(const MetricLog *l, const char *path, const ArtifactSpec *spec,
         record_int(r, "step", l->items[i].step);
         record_text(r, "name", l->items[i].name);
         record_float(r, "value", l->items[i].value);
-        rc = artifact_write(w, r, err);
-        record_free(r);
+        rc = artifact_put(w, r, err);
     }
     return artifact_end(w, rc, err);
 }
