@@ -148,14 +148,10 @@ $(R)/best/again/verdicts.qa: $(R)/best/again/samples.qa $(R)/cfg/device
 # ---- the report ----
 # All else is finished by now: what a kill -9 left between a commit and its clean-up is removed first. The run
 # of a folder below this one (RUN=x/y), which has a cfg/, may be going on.
-set = --$(1)-samples $(2)/samples.qa --$(1)-verdicts $(2)/verdicts.qa
 crl: $(R)/report.html
 $(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(R)/best/again/verdicts.qa \
   $(compared:%=%/verdicts.qa) $(crl_manifest) $(figures) $(hacks)
 	@find $(R) -mindepth 1 \( -name queue -o -type d -exec test -d {}/cfg \; \) -prune -o \
 	  \( -name '*.journal' -o -name '*.tmp.*' -o -name '*.checkpoint*' -o -name '*.trainer' \) -prune \
 	  -exec rm -rf {} +
-	$(run) $(B)/quern-report --output $(R) $(tasks) --run $(RUN) --profile $(PROFILE) --device $(device) \
-	  --results $(R)/best/results.qa --pool $(R)/report/crl/pool.qa $(call set,again,$(R)/best/again) \
-	  $(call set,collect,$(R)/collect) $(foreach d,$(compared),$(call set,$(notdir $(d)),$(d))) \
-	  $(if $(judged),--rounds $(judged)) --ledger $(R)/spent.tsv
+	$(run) $(B)/quern-report --output $(R)

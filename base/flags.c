@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/version.h"
+#include "base/words.h"
 
 enum { HELP_COLUMNS = 100, HELP_MAX = 1 << 20 };
 
@@ -32,7 +33,7 @@ void flags_checked(void)
 
 static const char *kind_word(FlagKind k)
 {
-    return k == FLAG_INT ? " N" : k == FLAG_FLOAT ? " X" : k == FLAG_TEXT ? " TEXT" : "";
+    return k == FLAG_INT ? " N" : k == FLAG_FLOAT ? " X" : k == FLAG_BOOL ? "" : " TEXT";
 }
 
 static void add_default(Buffer *b, const Flag *f)
@@ -40,7 +41,9 @@ static void add_default(Buffer *b, const Flag *f)
     if (f->kind == FLAG_INT) buffer_printf(b, " (default %lld)", (long long)*(int64_t *)f->target);
     if (f->kind == FLAG_FLOAT) buffer_printf(b, " (default %g)", *(double *)f->target);
     const char *text = f->kind == FLAG_TEXT ? *(const char **)f->target : NULL;
-    if (text && *text) buffer_printf(b, " (default %s)", text);
+    size_t n = text ? strlen(text) : 0;
+    if (f->kind == FLAG_CHOICE) text = word_chosen(f->choices, *(int *)f->target, &n);
+    if (n) buffer_printf(b, " (default %.*s)", (int)n, text);
     if (f->required) buffer_puts(b, " (required)");
 }
 
@@ -112,14 +115,6 @@ _Noreturn void flags_usage_error(const FlagSpec *spec, const char *fmt, ...)
     fprintf(stderr, "; see %s --help\n", spec->program);
     va_end(ap);
     exit(EXIT_STATUS_USAGE);
-}
-
-static int chosen(const char *choices, const char *value)
-{
-    size_t n = strlen(value);
-    for (const char *p = choices; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL)
-        if (!strncmp(p, value, n) && (p[n] == 0 || p[n] == '|')) return 1;
-    return 0;
 }
 
 static void set_number(const FlagSpec *spec, const Flag *f, const char *value)
@@ -199,14 +194,15 @@ static int one_flag(const FlagSpec *spec, int argc, char **argv, int i)
     }
     const char *value = eq ? eq + 1 : i + 1 < argc ? argv[i + 1] : NULL;
     if (!value) flags_usage_error(spec, "--%s expects a value", f->name);
-    if (f->kind == FLAG_TEXT) {
-        if (f->choices && !chosen(f->choices, value))
-            flags_usage_error(spec, "--%s expects one of %s, found '%s'", f->name, f->choices,
-                              value);
+    int place = f->choices ? word_choice(f->choices, value) : 0;
+    if (place < 0)
+        flags_usage_error(spec, "--%s expects one of %s, found '%s'", f->name, f->choices, value);
+    if (f->kind == FLAG_TEXT)
         *(const char **)f->target = value;
-    } else {
+    else if (f->kind == FLAG_CHOICE)
+        *(int *)f->target = place;
+    else
         set_number(spec, f, value);
-    }
     return eq ? 1 : 2;
 }
 

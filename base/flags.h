@@ -12,18 +12,24 @@
 
 #include <stdint.h>
 
-typedef enum { FLAG_BOOL, FLAG_INT, FLAG_FLOAT, FLAG_TEXT } FlagKind;
+typedef enum { FLAG_BOOL, FLAG_INT, FLAG_FLOAT, FLAG_TEXT, FLAG_CHOICE } FlagKind;
 
 typedef struct {
     const char *name; /* without the dashes; NULL ends the table */
     FlagKind kind;
-    void *target;        /* int *, int64_t *, double *, const char ** ; holds the default */
+    void *target;        /* int *, int64_t *, double *, const char **, int *; the default */
     const char *help;    /* a phrase; the default is appended */
     double min, max;     /* for FLAG_INT and FLAG_FLOAT when min < max */
-    const char *choices; /* for FLAG_TEXT: "bucket|island|random", or NULL */
+    const char *choices; /* "one|two": of a FLAG_TEXT, or NULL; of a FLAG_CHOICE */
     int required;        /* FLAG_TEXT must be given */
     int aside; /* not part of the resolved configuration: a file name, or a matter of speed */
 } Flag;
+
+/* A row of a flag table, in a macro of rows. */
+#define FLAG(...)   \
+    {               \
+        __VA_ARGS__ \
+    }
 
 typedef struct {
     const char *program;  /* "quern-eval" */

@@ -32,6 +32,24 @@ int word_is_name(const char *text, size_t size)
     return n && !text[n] && n < size;
 }
 
+int word_choice(const char *choices, const char *word)
+{
+    int place = 0;
+    for (const char *p = choices;; p++, place++) {
+        size_t n = strcspn(p, "|");
+        if (word_is(p, n, word)) return place;
+        p += n;
+        if (!*p) return -1;
+    }
+}
+
+const char *word_chosen(const char *choices, int place, size_t *n)
+{
+    while (place-- > 0) choices = strchr(choices, '|') + 1;
+    *n = strcspn(choices, "|");
+    return choices;
+}
+
 int word_in(const char *text, const char *word)
 {
     size_t n;

@@ -32,6 +32,9 @@ static inline int word_is(const char *p, size_t n, const char *word)
 
 /* The whole text is one name of fewer than `size` bytes. */
 int word_is_name(const char *text, size_t size);
+/* The place of a word among "one|two|three"; -1: it is none of them. The word at a place, of *n bytes. */
+int word_choice(const char *choices, const char *word);
+const char *word_chosen(const char *choices, int place, size_t *n);
 /* The text has `word` as a word of its own. */
 int word_in(const char *text, const char *word);
 

@@ -1,5 +1,4 @@
-/* The artifacts of a run folder as the report wants them: those that are there. pipeline.mk names the
- * same files for a finished run. */
+/* The artifacts of a run folder as the report wants them: those that are there. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,24 +6,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/words.h"
 
 enum { MAX_BUCKETS = 256 };
 static const double bucket_width = 0.25; /* in log2 of the score */
-
-int exemplar_rule(const char *name, ExemplarRule *out)
-{
-    int i = 0;
-    for (const char *p = EXEMPLAR_RULES; *p; i++) {
-        size_t n = strcspn(p, "|");
-        if (word_is(p, n, name)) {
-            *out = (ExemplarRule)i;
-            return 0;
-        }
-        p += n + (p[n] == '|');
-    }
-    return -1;
-}
 
 typedef struct {
     const PoolItem **item;

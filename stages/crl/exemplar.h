@@ -51,9 +51,6 @@ typedef struct {
     double shown;
 } ExemplarPick;
 
-/* Finds a rule by its name, one of EXEMPLAR_RULES. Returns -1 for another name. */
-int exemplar_rule(const char *name, ExemplarRule *out);
-
 /* Draws up to n distinct kernels of a task for the prompt of this id. Returns how many: fewer when
  * the pool or the number of buckets is smaller. The order of the picks is random, so that it does
  * not depend on the score. */

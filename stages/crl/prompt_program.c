@@ -12,15 +12,13 @@ enum { MAX_FLAGS = 40 };
 
 /* What main's flags fill. */
 typedef struct {
-    const char *pool, *output, *only, *root, *style, *stage, *rule, *device, *baselines;
+    const char *pool, *output, *only, *root, *stage, *device, *baselines;
     int64_t groups, plain, exemplars, seed;
     double temperature, least, apart;
-    int heldout, only_heldout;
+    int heldout, only_heldout, full, rule;
 } Flags;
 
-static const Flags unset = {.style = "brief",
-                            .stage = "prompt",
-                            .rule = "bucket",
+static const Flags unset = {.stage = "prompt",
                             .groups = 4,
                             .plain = 1,
                             .exemplars = 2,
@@ -41,7 +39,7 @@ static int make(const TaskSet *tasks, const Flags *f, const PromptVariant *v, Pr
     artifact_spec_input_digest(out, "tasks", tasks->digest);
     if (v && v->open(v->ctx, f->root, tasks, out, err)) return -1;
     if (artifact_same(out, f->output)) return 0;
-    if (prompt_facts_load(f->style[0] == 'f', f->device, f->baselines, &facts, err) ||
+    if (prompt_facts_load(f->full, f->device, f->baselines, &facts, err) ||
         pool_load(f->pool, &pool, err))
         return -1;
     o->facts = &facts;
@@ -59,13 +57,13 @@ static PromptOptions options_of(const Flags *f)
                        .exemplars = (int)f->exemplars,
                        .heldout = f->heldout || f->only_heldout,
                        .only_heldout = f->only_heldout,
-                       .draw = {.temperature = f->temperature,
+                       .draw = {.rule = (ExemplarRule)f->rule,
+                                .temperature = f->temperature,
                                 .floor = f->least,
                                 .migrate = 2,
                                 .reset = 4,
                                 .apart = f->apart},
                        .seed = (uint64_t)f->seed};
-    exemplar_rule(f->rule, &o.draw.rule);
     return o;
 }
 
@@ -88,7 +86,7 @@ int prompt_program(int argc, char **argv, const PromptVariant *v)
         {"plain", FLAG_INT, &f.plain, "of them, without exemplars", 0, 10000},
         {"exemplars", FLAG_INT, &f.exemplars, "kernels that a contrastive prompt shows", 1,
          EXEMPLAR_MAX},
-        {"rule", FLAG_TEXT, &f.rule, "how they are drawn", .choices = EXEMPLAR_RULES},
+        {"rule", FLAG_CHOICE, &f.rule, "how they are drawn", .choices = EXEMPLAR_RULES},
         {"tau", FLAG_FLOAT, &f.temperature, "in standard deviations of the buckets' scores", 0.01,
          100},
         {"floor", FLAG_FLOAT, &f.least,
@@ -99,8 +97,7 @@ int prompt_program(int argc, char **argv, const PromptVariant *v)
         {"heldout", FLAG_BOOL, &f.heldout, "heldout tasks too (plain), for a report"},
         {"heldout-only", FLAG_BOOL, &f.only_heldout, "heldout tasks alone (plain)",
          .aside = CONFIG_CHANGED},
-        {"style", FLAG_TEXT, &f.style, "of the prompts", .choices = "brief|full"},
-        PROMPT_FACTS_FLAGS(f.device, f.baselines),
+        PROMPT_FACTS_FLAGS(f.full, f.device, f.baselines),
         {"seed", FLAG_INT, &f.seed, "of the draws", 0, 1e15},
         {0}};
     const FlagSpec spec = {v ? v->program : "quern-prompt", "--output FILE [--pool FILE]",

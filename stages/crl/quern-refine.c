@@ -8,8 +8,9 @@
 int main(int argc, char **argv)
 {
     const char *samples = NULL, *verdicts = NULL, *output = NULL, *only = NULL, *root = NULL,
-               *style = "brief", *device = NULL, *baselines = NULL;
+               *device = NULL, *baselines = NULL;
     int64_t turn = 2;
+    int full = 0;
     const Flag flags[] = {
         {"samples", FLAG_TEXT, &samples, "answers of the turn before", .required = 1, .aside = 1},
         {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .required = 1, .aside = 1},
@@ -17,8 +18,7 @@ int main(int argc, char **argv)
         {"turn", FLAG_INT, &turn, "number of the turn that the prompts begin", 2,
          SAMPLES_MAX_TURNS},
         TASK_FLAGS(only, root),
-        {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
-        PROMPT_FACTS_FLAGS(device, baselines),
+        PROMPT_FACTS_FLAGS(full, device, baselines),
         {0}};
     const FlagSpec spec = {"quern-refine", "--samples FILE --verdicts FILE --output FILE",
                            "Make prompts that show an answer and its verdict, for a next turn.",
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
         config_tasks(&out, root, only, &tasks, &err))
         log_die(&err);
     if (artifact_same(&out, output)) return 0;
-    if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, &err) ||
+    if (prompt_facts_load(full, device, baselines, &facts, &err) ||
         samples_load(samples, verdicts, &set, &err) ||
         refine_write(&set, &tasks, &facts, (int)turn, output, &out, &err))
         log_die(&err);

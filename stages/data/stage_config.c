@@ -5,12 +5,18 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 
 static char *value_of(const Flag *f)
 {
     const char *text = f->kind == FLAG_TEXT ? *(const char **)f->target : NULL;
     if (f->kind == FLAG_BOOL) return memory_printf("%d", *(int *)f->target);
     if (f->kind == FLAG_INT) return memory_printf("%lld", (long long)*(int64_t *)f->target);
+    size_t n;
+    if (f->kind == FLAG_CHOICE) {
+        const char *word = word_chosen(f->choices, *(int *)f->target, &n);
+        return memory_strndup(word, n);
+    }
     if (f->kind == FLAG_FLOAT) return memory_printf("%.17g", *(double *)f->target);
     return memory_strdup(text ? text : "");
 }

@@ -24,11 +24,9 @@ void config_defaults(ConfigDefaults *d, const Flag *flags);
 void config_spec(ArtifactSpec *s, const char *kind, const FlagSpec *program, ConfigDefaults *d);
 
 /* Rows of a flag table for the tasks of a program. */
-#define TASK_FLAGS(only, root)                                                              \
-    {"tasks", FLAG_TEXT, &(only), "names, comma separated; all when left out", .aside = 1}, \
-    {                                                                                       \
-        "task-root", FLAG_TEXT, &(root), "folder of the tasks", .aside = 1                  \
-    }
+#define TASK_FLAGS(only, root)                                                                  \
+    FLAG("tasks", FLAG_TEXT, &(only), "names, comma separated; all when left out", .aside = 1), \
+        FLAG("task-root", FLAG_TEXT, &(root), "folder of the tasks", .aside = 1)
 /* Adds the inputs of an artifact: files, of which NULL is none, then the digest of the tasks that the
  * flags name, which the caller releases. */
 int config_inputs(ArtifactSpec *s, const char *const *paths, int n, Error *err);

@@ -60,10 +60,9 @@ int budget_sent(void *account, const LlmAttempt *attempt, Error *err);
 int budget_check(const Budget *b, Error *err);
 
 /* Rows of a flag table. */
-#define BUDGET_FLAGS(budget, ledger)                                                               \
-    {"budget", FLAG_TEXT, &(budget), "of endpoints: 30m, 200 requests, $5; by comma", .aside = 1}, \
-    {                                                                                              \
-        "ledger", FLAG_TEXT, &(ledger), "file of what the run has spent", .aside = 1               \
-    }
+#define BUDGET_FLAGS(budget, ledger)                                                      \
+    FLAG("budget", FLAG_TEXT, &(budget), "of endpoints: 30m, 200 requests, $5; by comma", \
+         .aside = 1),                                                                     \
+        FLAG("ledger", FLAG_TEXT, &(ledger), "file of what the run has spent", .aside = 1)
 
 #endif

@@ -23,63 +23,37 @@ typedef struct {
     }
 
 /* Rows of the flag table of a program that runs a model. */
-#define ENGINE_FLAGS(e)                                                                \
-    {"engine", FLAG_TEXT, &(e).device, "cpu, cuda:N, or auto: a GPU if there is one",  \
-     .aside = CONFIG_CHANGED},                                                         \
-        {"gpus",                                                                       \
-         FLAG_INT,                                                                     \
-         &(e).gpus,                                                                    \
-         "so many of one host, from the engine's on, share the work",                  \
-         1,                                                                            \
-         RANKS_MAX,                                                                    \
-         .aside = CONFIG_CHANGED},                                                     \
-    {                                                                                  \
-        "plan", FLAG_BOOL, &(e).plan,                                                  \
-            "print what the run will take of the device's memory, and end", .aside = 1 \
-    }
+#define ENGINE_FLAGS(e)                                                                   \
+    FLAG("engine", FLAG_TEXT, &(e).device, "cpu, cuda:N, or auto: a GPU if there is one", \
+         .aside = CONFIG_CHANGED),                                                        \
+        FLAG("gpus", FLAG_INT, &(e).gpus,                                                 \
+             "so many of one host, from the engine's on, share the work", 1, RANKS_MAX,   \
+             .aside = CONFIG_CHANGED),                                                    \
+        FLAG("plan", FLAG_BOOL, &(e).plan,                                                \
+             "print what the run will take of the device's memory, and end", .aside = 1)
 /* Rows of the flag table of a program that trains a model. */
 #define TRAINING_FLAGS(e)                                                                        \
     ENGINE_FLAGS(e),                                                                             \
-        {"lora",                                                                                 \
-         FLAG_INT,                                                                               \
-         &(e).lora,                                                                              \
-         "rank of an adapter to train in place of the weights; 0: the weights",                  \
-         0,                                                                                      \
-         512,                                                                                    \
-         .aside = CONFIG_CHANGED},                                                               \
-        {"lora-alpha",                                                                           \
-         FLAG_FLOAT,                                                                             \
-         &(e).alpha,                                                                             \
-         "the adapter is scaled by alpha/rank",                                                  \
-         1e-3,                                                                                   \
-         1e4,                                                                                    \
-         .aside = CONFIG_CHANGED},                                                               \
-        {"rslora", FLAG_BOOL, &(e).rslora, "by alpha/sqrt(rank) instead",                        \
-         .aside = CONFIG_CHANGED},                                                               \
-        {"max-tokens",                                                                           \
-         FLAG_INT,                                                                               \
-         &(e).tokens,                                                                            \
-         "of one micro-batch; 0: on a GPU by its memory, on the CPU 8192",                       \
-         0,                                                                                      \
-         1 << 24,                                                                                \
-         .aside = 1},                                                                            \
-        {"recompute",                                                                            \
-         FLAG_TEXT,                                                                              \
-         &(e).recompute,                                                                         \
-         "activations computed again in the backward pass: less memory, a third more work",      \
-         0,                                                                                      \
-         0,                                                                                      \
-         "auto|on|off",                                                                          \
-         .aside = 1},                                                                            \
-        {"lean", FLAG_BOOL, &(e).lean,                                                           \
-         "on a GPU no fp32 masters, rounded stochastically: half the memory",                    \
-         .aside = CONFIG_CHANGED},                                                               \
-        {"trainer", FLAG_TEXT, &(e).trainer, "command of an outside trainer (docs/pipeline.md)", \
-         .aside = CONFIG_CHANGED},                                                               \
-    {                                                                                            \
-        "trainer-hours", FLAG_FLOAT, &(e).trainer_hours, "that it may take", 0.0001, 10000,      \
-            .aside = 1                                                                           \
-    }
+        FLAG("lora", FLAG_INT, &(e).lora,                                                        \
+             "rank of an adapter to train in place of the weights; 0: the weights", 0, 512,      \
+             .aside = CONFIG_CHANGED),                                                           \
+        FLAG("lora-alpha", FLAG_FLOAT, &(e).alpha, "the adapter is scaled by alpha/rank", 1e-3,  \
+             1e4, .aside = CONFIG_CHANGED),                                                      \
+        FLAG("rslora", FLAG_BOOL, &(e).rslora, "by alpha/sqrt(rank) instead",                    \
+             .aside = CONFIG_CHANGED),                                                           \
+        FLAG("max-tokens", FLAG_INT, &(e).tokens,                                                \
+             "of one micro-batch; 0: on a GPU by its memory, on the CPU 8192", 0, 1 << 24,       \
+             .aside = 1),                                                                        \
+        FLAG("recompute", FLAG_TEXT, &(e).recompute,                                             \
+             "activations computed again in the backward pass: less memory, a third more work",  \
+             .choices = "auto|on|off", .aside = 1),                                              \
+        FLAG("lean", FLAG_BOOL, &(e).lean,                                                       \
+             "on a GPU no fp32 masters, rounded stochastically: half the memory",                \
+             .aside = CONFIG_CHANGED),                                                           \
+        FLAG("trainer", FLAG_TEXT, &(e).trainer,                                                 \
+             "command of an outside trainer (docs/pipeline.md)", .aside = CONFIG_CHANGED),       \
+        FLAG("trainer-hours", FLAG_FLOAT, &(e).trainer_hours, "that it may take", 0.0001, 10000, \
+             .aside = 1)
 
 /* Checks the flags after parsing; a combination without sense is a usage error. base is the model
  * to start from, or NULL. */

@@ -32,12 +32,11 @@ PromptStyle prompt_facts_style(const PromptFacts *f, const char *task);
  * profile only its name. Returns the bytes that its DRAM moves in a second; 0: unknown. */
 double prompt_device_write(Buffer *out, const char *device_class);
 
-/* Rows of the flag table of a program that writes prompts. */
-#define PROMPT_FACTS_FLAGS(device, baselines)                                     \
-    {"device", FLAG_TEXT, &(device), "class that judges, for full prompts"},      \
-    {                                                                             \
-        "baselines", FLAG_TEXT, &(baselines),                                     \
-            "verdicts of the baselines, whose times full prompts say", .aside = 1 \
-    }
+/* Rows of the flag table of a program that writes prompts; full: 1 for full ones. */
+#define PROMPT_FACTS_FLAGS(full, device, baselines)                                  \
+    FLAG("style", FLAG_CHOICE, &(full), "of the prompts", .choices = "brief|full"),  \
+        FLAG("device", FLAG_TEXT, &(device), "class that judges, for full prompts"), \
+        FLAG("baselines", FLAG_TEXT, &(baselines),                                   \
+             "verdicts of the baselines, whose times full prompts say", .aside = 1)
 
 #endif

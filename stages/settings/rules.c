@@ -153,8 +153,8 @@ void settings_print_rules(const Settings *s, Buffer *out)
     rules_set(&r, "crl_manifest", "{manifest}");
     rules_print_report(&r);
     buffer_printf(out, "\n.PHONY:%s\n\n", r.steps.data);
-    static const char *const shared[] = {"facts_file", "selfsup_end", "crl_manifest", "hacks",
-                                         "figures",    "judged",      "class_files"};
+    static const char *const shared[] = {"facts_file", "selfsup_end", "crl_manifest",
+                                         "hacks",      "figures",     "class_files"};
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         buffer_printf(out, "override %s := %s\n", shared[i], rules_word(&r, shared[i]));
     rules_release(&r);

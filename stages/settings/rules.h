@@ -45,8 +45,8 @@ const char *rules_word(const Rules *r, const char *name);
 void rules_print_table(Rules *r, const Rule *table, size_t n);
 void rules_release(Rules *r);
 
-/* Stages 2 and 3. Leaves in pool, hacks and model what the last round has made, and in figures and judged
- * the lists of all rounds' metrics and verdicts. */
+/* Stages 2 and 3. Leaves in pool, hacks and model what the last round has made, and in figures the
+ * list of all rounds' metrics. */
 void rules_print_rounds(Rules *r);
 /* The report's part, after that: adds to figures, and sets class_files. */
 void rules_print_report(Rules *r);

@@ -128,7 +128,6 @@ static void end_round(Rules *r)
 {
     rules_set(r, "pool", "{dir}/pool.qa");
     rules_add(r, "figures", " ", "{dir}/metrics.qa");
-    rules_add(r, "judged", ",", "{dir}/verdicts.qa");
 }
 
 static void print_selfsup(Rules *r)
@@ -181,7 +180,6 @@ void rules_print_rounds(Rules *r)
     rules_set(r, "judge_spend", setting_is(s, SETTING_JUDGE, "none") ? "" : "$(spend)");
     rules_set(r, "hacks", "{run}/collect/hacks.qa");
     rules_set(r, "figures", "");
-    rules_set(r, "judged", "");
     rules_use_model(r, "{run}/sft/model");
     print_selfsup(r);
     print_crl(r);

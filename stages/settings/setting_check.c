@@ -1,12 +1,11 @@
 /* Checks of the settings, each with one sentence: NAME=VALUE, what was expected. */
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "stages/data/samples.h"
 #include "stages/policy/budget.h"
 #include "stages/settings/settings.h"
@@ -132,24 +131,6 @@ static int is_whole(const char *text)
     return n && n <= 15 && strspn(text, "0123456789") == n;
 }
 
-static int is_number(const char *text)
-{
-    char *end;
-    errno = 0;
-    double x = strtod(text, &end);
-    return *text && !*end && !errno && isfinite(x);
-}
-
-static int is_choice(const char *choices, const char *text)
-{
-    size_t n = strlen(text);
-    for (const char *p = choices; n; p += strcspn(p, "|") + 1) {
-        if (strcspn(p, "|") == n && !memcmp(p, text, n)) return 1;
-        if (!p[strcspn(p, "|")]) return 0;
-    }
-    return 0;
-}
-
 /* "brief|full" as "brief or full", "auto|on|off" as "auto, on or off". */
 static void choices_text(const char *choices, char *out, size_t size)
 {
@@ -173,11 +154,9 @@ static int check_kind(const Settings *s, SettingId id, Error *err)
     if (!*text && id != SETTING_SEED && id != SETTING_STYLE) return 0;
     if (spec->kind == SETTING_KIND_WHOLE && !is_whole(text))
         return setting_refuse(s, id, err, ": expected a whole number");
-    if (spec->kind == SETTING_KIND_NUMBER && !is_number(text))
-        return setting_refuse(s, id, err, ": expected a number");
     if (spec->kind == SETTING_KIND_SWITCH && strcmp(text, "0") && strcmp(text, "1"))
         return setting_refuse(s, id, err, ": expected 1 or 0");
-    if (spec->choices && !is_choice(spec->choices, text)) {
+    if (spec->choices && word_choice(spec->choices, text) < 0) {
         choices_text(spec->choices, choices, sizeof choices);
         return setting_refuse(s, id, err, ": expected %s", choices);
     }

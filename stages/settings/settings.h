@@ -73,7 +73,6 @@ typedef enum {
 typedef enum {
     SETTING_KIND_TEXT,
     SETTING_KIND_WHOLE,   /* a whole number */
-    SETTING_KIND_NUMBER,  /* a number */
     SETTING_KIND_SWITCH,  /* 1 or 0; empty is 0 */
     SETTING_KIND_LIST,    /* words by comma or blank */
     SETTING_KIND_FLAGS,   /* flags of a stage's program, as a shell reads them */

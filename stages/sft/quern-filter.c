@@ -8,17 +8,16 @@
 int main(int argc, char **argv)
 {
     const char *samples = NULL, *verdicts = NULL, *output = NULL, *only = NULL, *root = NULL,
-               *style = "brief", *device = NULL, *baselines = NULL;
+               *device = NULL, *baselines = NULL;
     int64_t seed = 1;
     double contrastive = 1, drills = 0, corrections = 0;
-    int empty = 0;
+    int empty = 0, full = 0;
     const Flag flags[] = {
         {"samples", FLAG_TEXT, &samples, "samples artifact", .required = 1, .aside = 1},
         {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .required = 1, .aside = 1},
         {"output", FLAG_TEXT, &output, "dataset artifact to write", .required = 1, .aside = 1},
         TASK_FLAGS(only, root),
-        {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
-        PROMPT_FACTS_FLAGS(device, baselines),
+        PROMPT_FACTS_FLAGS(full, device, baselines),
         {"contrastive", FLAG_FLOAT, &contrastive, "contrastive examples a kernel, on average", 0,
          64},
         {"drills", FLAG_FLOAT, &drills, "comparisons of two scores alone a kernel, on average", 0,
@@ -52,7 +51,7 @@ int main(int argc, char **argv)
     long kept;
     PromptFacts facts;
     const DatasetOptions o = {contrastive, drills, &facts, (uint64_t)seed, empty, corrections};
-    if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, &err) ||
+    if (prompt_facts_load(full, device, baselines, &facts, &err) ||
         samples_load(samples, verdicts, &set, &err) ||
         dataset_write(&set, &tasks, &o, output, &out, &kept, &err))
         log_die(&err);

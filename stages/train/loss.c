@@ -2,7 +2,8 @@
 #include "stages/train/loss.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "base/words.h"
 
 static const double max_difference = 20; /* of log-probabilities: exp of more has no meaning */
 
@@ -12,25 +13,6 @@ void loss_supervised(Loss *l)
                 .ratio = LOSS_NO_RATIO,
                 .aggregation = LOSS_TOKEN_MEAN,
                 .kl_form = LOSS_K3};
-}
-
-int loss_choice(const char *names, const char *name)
-{
-    size_t n = strlen(name);
-    int i = 0;
-    for (const char *p = names; p; i++) {
-        if (!strncmp(p, name, n) && (p[n] == 0 || p[n] == '|')) return i;
-        p = strchr(p, '|');
-        if (p) p++;
-    }
-    return -1;
-}
-
-const char *loss_name(const char *names, int i, int *len)
-{
-    while (i-- > 0) names = strchr(names, '|') + 1;
-    *len = (int)strcspn(names, "|");
-    return names;
 }
 
 int loss_preset(const char *name, Loss *out)
@@ -74,7 +56,7 @@ int loss_preset(const char *name, Loss *out)
          .eps_low = 0.2,
          .eps_high = 0.28},
     };
-    int i = loss_choice(LOSS_NAMES, name);
+    int i = word_choice(LOSS_NAMES, name);
     if (i < 0) return -1;
     *out = presets[i];
     out->kl_form = LOSS_K3;

@@ -66,10 +66,6 @@ typedef struct {
 void loss_supervised(Loss *l);
 /* Sets a published combination by its name (LOSS_NAMES). Returns -1 for an unknown name. */
 int loss_preset(const char *name, Loss *out);
-/* Returns the index of name in one of the lists above, or -1. */
-int loss_choice(const char *names, const char *name);
-/* Returns name i of such a list and its length; it is not NUL-terminated. */
-const char *loss_name(const char *names, int i, int *len);
 /* Whether w_t depends on lp_t. If not, the weights are known before the forward pass. */
 int loss_needs_logp(const Loss *l);
 

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "base/words.h"
 #include "model/files/model_files.h"
 #include "model/files/safetensors.h"
 #include "stages/policy/policy.h"
@@ -85,9 +86,9 @@ static int write_dataset(const char *path, const Example *ex, long n, Error *err
 
 static json_t *name_of(const char *names, int i)
 {
-    int len;
-    const char *name = loss_name(names, i, &len);
-    return json_stringn(name, (size_t)len);
+    size_t len;
+    const char *name = word_chosen(names, i, &len);
+    return json_stringn(name, len);
 }
 
 static json_t *loss_of(const Loss *l)

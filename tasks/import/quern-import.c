@@ -74,15 +74,16 @@ static void read_words(const FlagSpec *spec, const Words *w, Precision *precisio
 int main(int argc, char **argv)
 {
     derive_prepare(argv);
-    const char *output = NULL, *name = NULL, *split = "train", *tag = "imported";
+    const char *output = NULL, *name = NULL, *tag = "imported";
     Words given = {"default", "", ""};
     int64_t level = 1;
+    int heldout = 0;
     Flag flags[] = {
         {"output", FLAG_TEXT, &output, "folder of tasks, which gets a folder for this one",
          .required = 1},
         {"name", FLAG_TEXT, &name, "of the task; else the archive's"},
         {"level", FLAG_INT, &level, "1: one operator, 2: a few, 3: a model", 1, 3},
-        {"split", FLAG_TEXT, &split, "whether training may use it", .choices = "train|heldout"},
+        {"split", FLAG_CHOICE, &heldout, "whether training may use it", .choices = "train|heldout"},
         {"precision", FLAG_TEXT, &given.precision,
          "how eager PyTorch computes float32; highest: without TF32",
          .choices = "default|highest|high|medium"},
@@ -112,7 +113,7 @@ int main(int argc, char **argv)
                        .tags = &tag,
                        .n_tags = 1,
                        .level = (int)level,
-                       .heldout = !strcmp(split, "heldout")};
+                       .heldout = heldout};
     read_words(&spec, &given, &precision, &list, &o);
     if (!word_is_name(o.name, NAME_SIZE))
         flags_usage_error(&spec, "--name %s: letters, digits and _ expected, at most %d", o.name,

@@ -175,9 +175,6 @@ touch "runs/$run-small/"{,inner/}crl/1/samples.qa.journal
 rm "runs/$run-small/report.html"; rules small crl
 [ ! -e "runs/$run-small/crl/1/samples.qa.journal" ] && [ -e "runs/$run-small/inner/crl/1/samples.qa.journal" ]
 ok $? "the report's rule clears away what is the run's own"
-rules none -n crl ROUNDS=0 SELFSUP_ROUNDS=0 && commands | grep '^report .*quern-report ' |
-    grep -vq -- --rounds
-ok $? 'a run of stage 1 alone has no rounds to report'
 
 # ---- behind an endpoint ----
 rules api POLICY=openai:A crl

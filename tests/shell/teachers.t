@@ -32,9 +32,11 @@ is 'the ledger has a line for each answer' \
   "3 2 $(perl -e 'printf "%.6f", 5 * (3 * 1 + 5 * 2) / 1e6')"
 "$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-evaluate" all.qa --output verdicts.qa \
   --device sim:h100 --seed 1 2>err &&
-  "$BIN/quern-report" --output page --tasks relu --ledger spent.tsv \
-  $(for s in collect sft selfsup crl; do echo --$s-samples all.qa --$s-verdicts verdicts.qa; done) >out \
-  2>>err &&
+  for s in collect report/{sft,selfsup,crl}; do
+    mkdir -p page/$s; cp all.qa page/$s/samples.qa; cp verdicts.qa page/$s
+  done &&
+  printf 'override %s\n' 'TASKS := relu' 'PROFILE := default' 'DEVICE := sim:h100' >page/settings.mk &&
+  cp spent.tsv page && "$BIN/quern-report" --output page >out 2>>err &&
   grep -q '^<tr><td>one<td>12<td>.*<td>under \$0.01</tr>' page/report.html &&
   grep -q '^<tr><td>two<td>8<td>' page/report.html
 ok $? 'the report has a row for each'

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/words.h"
 #include "stages/crl/exemplar.h"
 #include "stages/crl/reward.h"
 #include "stages/policy/prompt.h"
@@ -160,10 +161,10 @@ static void other_rules(void **state)
     ExemplarRule rule;
     Random rng;
     random_init(&rng, 7, 1);
-    assert_int_equal(exemplar_rule("greedy", &rule), -1);
+    assert_int_equal(word_choice(EXEMPLAR_RULES, "greedy"), -1);
     for (int r = 0; r < 3; r++) {
         const char *const names[3] = {"bucket", "island", "random"};
-        assert_int_equal(exemplar_rule(names[r], &rule), 0);
+        rule = (ExemplarRule)word_choice(EXEMPLAR_RULES, names[r]);
         const ExemplarOptions o = {rule, 1.0, 0, 0, 0, 1};
         for (int i = 0; i < 100; i++) {
             int n = exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks);

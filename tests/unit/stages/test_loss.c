@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/random.h"
+#include "base/words.h"
 #include "stages/train/loss.h"
 #include "tests/fixture_path.h"
 
@@ -382,7 +383,7 @@ static double number(const json_t *obj, const char *key)
 static int choice(const json_t *obj, const char *key, const char *names)
 {
     const char *text = json_string_value(json_object_get(obj, key));
-    int i = text ? loss_choice(names, text) : -1;
+    int i = text ? word_choice(names, text) : -1;
     if (i < 0)
         fail_msg("losses.json: %s is '%s', expected one of %s", key, text ? text : "", names);
     return i;
