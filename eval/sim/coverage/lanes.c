@@ -80,8 +80,22 @@ static uint64_t mask_of(int bits)
 static int64_t view(uint64_t v, int bits, int is_signed)
 {
     if (bits >= 64) return (int64_t)v;
+    if (bits == 32) return is_signed ? (int64_t)(int32_t)(uint32_t)v : (int64_t)(uint32_t)v;
     if (!is_signed) return (int64_t)(v & mask_of(bits));
     return (int64_t)(v << (64 - bits)) >> (64 - bits);
+}
+
+/* The views of n lanes, each of its own even where all have one value. */
+static void view_row(const Lanes *v, const SliceInst *in, int n, int64_t *row)
+{
+    if (v->uniform) {
+        const int64_t x = view(v->v[0], in->bits, in->is_signed);
+        for (int i = 0; i < n; i++) row[i] = x;
+    } else if (in->bits == 32 && in->is_signed) {
+        for (int i = 0; i < n; i++) row[i] = (int32_t)(uint32_t)v->v[i];
+    } else {
+        for (int i = 0; i < n; i++) row[i] = view(v->v[i], in->bits, in->is_signed);
+    }
 }
 
 static int lanes_of(const Lanes *v, const LaneMask *m)
@@ -92,15 +106,16 @@ static int lanes_of(const Lanes *v, const LaneMask *m)
 /* The least and the largest value of the lanes that take part. Returns 0 where none does. */
 static int range_of(const Lanes *v, int bits, int is_signed, const LaneMask *m, int64_t range[2])
 {
-    int found = 0;
+    int64_t least = INT64_MAX, largest = INT64_MIN;
     for (int i = 0, n = lanes_of(v, m); i < n; i++) {
-        if (!v->uniform && !m->on[i]) continue;
-        int64_t x = view(v->v[i], bits, is_signed);
-        if (!found || x < range[0]) range[0] = x;
-        if (!found || x > range[1]) range[1] = x;
-        found = 1;
+        const int on = v->uniform || m->on[i];
+        const int64_t x = view(v->v[i], bits, is_signed), low = on ? x : INT64_MAX,
+                      high = on ? x : INT64_MIN;
+        least = low < least ? low : least;
+        largest = high > largest ? high : largest;
     }
-    return found;
+    range[0] = least, range[1] = largest;
+    return least <= largest;
 }
 
 /* The values are these integers in every block of the box, without a carry out of their bits. */
@@ -170,18 +185,25 @@ void lanes_put(Lanes *to, const Lanes *v, const LaneMask *m, Box *box)
 static void divide(Lanes *v, int64_t by, int remainder, const LaneMask *m, Box *box, int bits,
                    int is_signed)
 {
-    int64_t range[2] = {0, 0}, rest[3], whole[3];
-    int found = 0, n = lanes_of(v, m);
+    const int64_t by_mask = by & (by - 1) ? -1 : by - 1;
+    const int shift = by_mask < 0 ? 0 : __builtin_ctzll((uint64_t)by);
+    int64_t range[2] = {INT64_MAX, INT64_MIN}, rest[3], whole[3];
+    int n = lanes_of(v, m);
     for (int i = 0; i < n; i++) {
-        int64_t x = view(v->v[i], bits, is_signed), q = x / by, r = x % by;
-        if (r < 0) q--, r += by;
-        if (v->uniform || m->on[i]) {
-            if (!found || r < range[0]) range[0] = r;
-            if (!found || r > range[1]) range[1] = r;
-            found = 1;
+        int64_t x = view(v->v[i], bits, is_signed), q, r;
+        if (by_mask >= 0) {
+            q = x >> shift, r = x & by_mask;
+        } else {
+            q = x / by, r = x % by;
+            if (r < 0) q--, r += by;
         }
+        const int on = v->uniform || m->on[i];
+        const int64_t low = on ? r : INT64_MAX, high = on ? r : INT64_MIN;
+        range[0] = low < range[0] ? low : range[0];
+        range[1] = high > range[1] ? high : range[1];
         v->v[i] = (uint64_t)(remainder ? r : q) & mask_of(bits);
     }
+    const int found = range[0] <= range[1];
     for (int k = 0; k < 3; k++) {
         whole[k] = v->d[k] / by, rest[k] = v->d[k] % by;
         if (rest[k] > by / 2) whole[k]++, rest[k] -= by;
@@ -215,13 +237,28 @@ static void copy(Lanes *to, const Lanes *from, const LaneMask *m)
     memcpy(to->d, from->d, sizeof to->d);
 }
 
-/* Values of one lane, or of all. */
-#define EACH(expr)                                                                       \
-    do {                                                                                 \
-        for (int i = 0; i < n; i++) {                                                    \
-            uint64_t x = a->v[a->uniform ? 0 : i], y = b ? b->v[b->uniform ? 0 : i] : 0; \
-            out->v[i] = (uint64_t)(expr)&w;                                              \
-        }                                                                                \
+/* Values of one lane, or of all; out may be a. A loop for each case, so that each is one of vectors. */
+#define EACH_FROM(x_is, y_is, expr)                      \
+    do {                                                 \
+        _Pragma("GCC ivdep") for (int i = 0; i < n; i++) \
+        {                                                \
+            const uint64_t x = x_is, y = y_is;           \
+            to[i] = (uint64_t)(expr)&w;                  \
+        }                                                \
+    } while (0)
+#define EACH(expr)                                               \
+    do {                                                         \
+        const uint64_t *p = a->v, *q = b ? b->v : NULL, p0 = *p; \
+        const uint64_t q0 = q ? *q : 0;                          \
+        uint64_t *to = out->v;                                   \
+        if (a->uniform && (!b || b->uniform))                    \
+            EACH_FROM(p0, q0, expr);                             \
+        else if (a->uniform)                                     \
+            EACH_FROM(p0, q[i], expr);                           \
+        else if (!b || b->uniform)                               \
+            EACH_FROM(p[i], q0, expr);                           \
+        else                                                     \
+            EACH_FROM(p[i], q[i], expr);                         \
     } while (0)
 
 static int quotient(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box,
@@ -437,13 +474,27 @@ static inline void side_add(Side *s, int is_on, int64_t by)
     s->range[1] = high > s->range[1] ? high : s->range[1];
 }
 
+/* Views of the lanes of two values, as many as differ. */
+typedef struct {
+    int n;
+    int64_t a[LANES_MAX], b[LANES_MAX];
+} Views;
+
+static void view_both(const SliceInst *in, const Lanes *a, const Lanes *b, int n, Views *to)
+{
+    to->n = n;
+    view_row(a, in, n, to->a);
+    view_row(b, in, n, to->b);
+}
+
 /* The order of a and b is the same in every block of the box. It is kept by the sign of a - b alone. */
-static void keep_order(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box)
+static void keep_order(const SliceInst *in, Lanes *a, Lanes *b, const Views *v, const LaneMask *m,
+                       Box *box)
 {
     const Side none = {{INT64_MAX, INT64_MIN}};
     Side below = none, above = none;
     int64_t d[3];
-    int n = a->uniform && b->uniform ? 1 : m->n, is_far = 0, n_equal = 0;
+    int is_far = 0, n_equal = 0;
     keep_view(a, in->bits, in->is_signed, m, box);
     keep_view(b, in->bits, in->is_signed, m, box);
     for (int k = 0; k < 3; k++) d[k] = a->d[k] - b->d[k];
@@ -451,11 +502,9 @@ static void keep_order(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *
     int64_t largest = in->bits < 64 ? INT64_MAX : most;
     int is_exact = in->k == IS_EQ || in->k == IS_NE,
         is_strict = in->k == IS_LT || in->k == IS_GE || is_exact;
-    for (int i = 0; i < n; i++) {
-        int64_t x = view(a->v[a->uniform ? 0 : i], in->bits, in->is_signed),
-                y = view(b->v[b->uniform ? 0 : i], in->bits, in->is_signed),
-                by = (int64_t)((uint64_t)x - (uint64_t)y);
-        int on = n == 1 || m->on[i], is_equal = is_exact & !by;
+    for (int i = 0; i < v->n; i++) {
+        int64_t x = v->a[i], y = v->b[i], by = (int64_t)((uint64_t)x - (uint64_t)y);
+        int on = v->n == 1 || m->on[i], is_equal = is_exact & !by;
         /* Of a strict order, equal counts as not below. */
         int is_below = on & !is_equal & ((by < 0) | (!by & !is_strict));
         is_far |= on & ((x > largest) | (x < -largest) | (y > largest) | (y < -largest));
@@ -476,24 +525,24 @@ static void keep_order(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *
     if (n_equal) keep(box, d, equal, 0, 0);
 }
 
+static uint64_t combined(int how, uint64_t r, uint64_t c)
+{
+    return how == COMBINE_WITH_AND ? r & c : how == COMBINE_WITH_OR ? r | c : r ^ c;
+}
+
 static int compare(const SliceInst *in, Lanes *a, Lanes *b, const Lanes *with, const LaneMask *m,
                    Box *box, Lanes *out)
 {
-    int bits = in->bits;
     const Order order = order_of(in->k, in);
     if (with && !with->known) return -1;
     int n = a->uniform && b->uniform && (!with || with->uniform) ? 1 : m->n;
-    keep_order(in, a, b, m, box);
-    for (int i = 0; i < n; i++) {
-        int64_t x = view(a->v[a->uniform ? 0 : i], bits, in->is_signed),
-                y = view(b->v[b->uniform ? 0 : i], bits, in->is_signed);
-        uint64_t r = (uint64_t)holds(order, x, y),
-                 c = with ? with->v[with->uniform ? 0 : i] & 1 : 0;
-        out->v[i] = !with                             ? r
-                    : in->combine == COMBINE_WITH_AND ? r & c
-                    : in->combine == COMBINE_WITH_OR  ? r | c
-                                                      : r ^ c;
-    }
+    Views v;
+    view_both(in, a, b, n, &v);
+    if (a->uniform && b->uniform) v.n = 1;
+    keep_order(in, a, b, &v, m, box);
+    for (int i = 0; i < n; i++) out->v[i] = (uint64_t)holds(order, v.a[i], v.b[i]);
+    for (int i = 0; with && i < n; i++)
+        out->v[i] = combined(in->combine, out->v[i], with->v[with->uniform ? 0 : i] & 1);
     memset(out->d, 0, sizeof out->d);
     return 0;
 }
@@ -524,13 +573,12 @@ static int least_or_largest(const SliceInst *in, Lanes *a, Lanes *b, const LaneM
     SliceInst by = *in;
     by.k = IS_LT;
     const Order less = order_of(IS_LT, in);
-    keep_order(&by, a, b, m, box);
-    for (int i = 0; i < m->n; i++) {
-        int64_t x = view(a->v[a->uniform ? 0 : i], in->bits, in->is_signed),
-                y = view(b->v[b->uniform ? 0 : i], in->bits, in->is_signed);
-        int is_less = holds(less, x, y);
-        first[i] = (uint8_t)(in->op == OP_MIN ? is_less : !is_less);
-    }
+    Views v;
+    view_both(in, a, b, m->n, &v);
+    if (a->uniform && b->uniform) v.n = 1;
+    keep_order(&by, a, b, &v, m, box);
+    for (int i = 0; i < m->n; i++)
+        first[i] = (uint8_t)(holds(less, v.a[i], v.b[i]) ^ (in->op != OP_MIN));
     int uniform = a->uniform && b->uniform;
     choose(first, a, b, m, box, out);
     out->uniform = uniform;

@@ -352,15 +352,15 @@ static int unpack(SliceRun *r, const SliceInst *in, const Lanes *from, const Lan
     return 0;
 }
 
-static int goes_on(const BlockRun *run, int64_t at, const int64_t d[3])
+static inline int goes_on(const BlockRun *run, int64_t at, const int64_t d[3])
 {
-    return run->at + run->bytes == at && run->d[0] == d[0] && run->d[1] == d[1] &&
-           run->d[2] == d[2];
+    return run->at + run->bytes == at &&
+           !((run->d[0] ^ d[0]) | (run->d[1] ^ d[1]) | (run->d[2] ^ d[2]));
 }
 
 /* A store often goes on behind each run of the store before it, one run after the other, as where a thread
  * stores rows in parts. */
-void slice_run_add(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3])
+static inline void add_run(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3])
 {
     if (r->n_runs && goes_on(&r->runs[r->last], at, d)) {
         r->runs[r->last].bytes += bytes;
@@ -379,6 +379,11 @@ void slice_run_add(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3])
     }
     r->last = r->n_runs++;
     r->runs[r->last] = (BlockRun){.at = at, .bytes = bytes, .d = {d[0], d[1], d[2]}};
+}
+
+void slice_run_add(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3])
+{
+    add_run(r, at, bytes, d);
 }
 
 /* wmma.store: the first lane of each warp stands for all of them. */
@@ -410,7 +415,7 @@ static int store(SliceRun *r, const SliceInst *in, const Lanes *from, const Lane
     for (int i = 0; i < m->n; i++) {
         if (!m->on[i]) continue;
         int64_t bytes = count ? (int64_t)(uint32_t)count->v[count->uniform ? 0 : i] : in->bytes;
-        slice_run_add(r, (int64_t)at->v[at->uniform ? 0 : i] + in->offset, bytes, at->d);
+        add_run(r, (int64_t)at->v[at->uniform ? 0 : i] + in->offset, bytes, at->d);
         if (at->uniform && !count) break;
     }
     return 0;
@@ -477,10 +482,15 @@ static int execute(SliceRun *r, const SliceInst *in, const LaneMask *all)
 
 static int run_from(SliceRun *r, int block, int until, const uint8_t *on, int depth);
 
+/* Each byte is 0 or 1. */
 static int count_on(const uint8_t *on, int n)
 {
-    int sum = 0;
-    for (int i = 0; i < n; i++) sum += on[i];
+    int sum = 0, i = 0;
+    for (uint64_t eight; i + 8 <= n; i += 8) {
+        memcpy(&eight, on + i, sizeof eight);
+        sum += __builtin_popcountll(eight);
+    }
+    for (; i < n; i++) sum += on[i];
     return sum;
 }
 
@@ -546,8 +556,8 @@ static int branch(SliceRun *r, int b, uint8_t *on, int *next, int depth)
         return 0;
     }
     for (int i = 0; i < r->n_lanes; i++) {
-        taken[i] = on[i] && (p.v[i] & 1);
-        other[i] = on[i] && !taken[i];
+        taken[i] = on[i] & (uint8_t)(p.v[i] & 1);
+        other[i] = on[i] ^ taken[i];
         n += taken[i];
     }
     if (!n || n == count_on(on, r->n_lanes)) {
