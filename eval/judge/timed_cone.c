@@ -9,7 +9,7 @@
 enum { MOST = 32, NEIGHBOURS = 64 }; /* units of an output; bytes of neighbours */
 
 /* Thread-instructions of the first unit's cone, and of those of more units. */
-static const double usual_budget = 6e7, usual_more = 2e7, win_budget = 1.5e9, win_more = 1e8;
+static const double usual_budget = 6e7, usual_more = 2e7, win_budget = 2.5e9, win_more = 1e8;
 
 typedef struct {
     Run *r;

@@ -1,7 +1,8 @@
 /* The cone of some bytes of the outputs (DeviceCone): which blocks of which launches they need. From the last
  * launch back, the blocks that reach a byte that is needed (coverage/reaching.h) run to tell what they read,
- * on whatever memory holds. Then all of them run in order, from poisoned buffers. Where they read other
- * bytes now, since addresses depend on values, those are needed, too, and it begins again.
+ * on whatever memory holds; where they take long, the slices of their accesses tell it, if they can. Then all
+ * of them run in order, from poisoned buffers. Where they read other bytes now, since addresses depend on
+ * values, those are needed, too, and it begins again.
  *
  * Where the threads of a block, or its warps, share no memory, those alone count that write what is needed:
  * the others may read what is not complete. Where values decide where a launch stores, and some of them were

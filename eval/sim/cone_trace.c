@@ -3,9 +3,12 @@
 #include "eval/sim/cone.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "eval/sim/coverage/slice_decode.h"
+#include "eval/sim/coverage/slice_run.h"
 #include "eval/sim/library/library_some.h"
 
 enum {
@@ -18,6 +21,8 @@ enum {
     ROOM = 8, /* parts of the budget, one of which what is surely taken may take */
     FRESH_SHARE =
         2, /* memory is new to the few blocks of a sample, and not to many: they may take less */
+    SLICED =
+        5000000, /* thread-instructions of blocks whose reads are looked for without running them */
     MOST_OF_THREADS = 1000000, /* thread-instructions of a block whose threads are told apart, */
     MOST_OF_WARPS = 10000000   /* or its warps */
 };
@@ -58,13 +63,19 @@ static int is_hopeless(const Cone *c, int i, int64_t at)
     return blocks > SURE && blocks * work_of_block(c, i) > SURE * allowance(c);
 }
 
+static int too_much(Cone *c, int i, int64_t blocks)
+{
+    return cone_stop(c, "an element needs %lld blocks of %.40s of about %.1e instructions each",
+                     (long long)blocks, c->launches[i].kernel, work_of_block(c, i));
+}
+
 int cone_run(Cone *c, int i, int64_t *at, int *faulted)
 {
     Exec *x = &c->d->exec;
     Feed f = {&c->of[i].run, *at};
     Fault local = {0};
     *faulted = 0;
-    if (is_hopeless(c, i, *at)) return cone_stop(c, "too much work");
+    if (is_hopeless(c, i, *at)) return too_much(c, i, c->of[i].run.n);
     x->block_budget = (int64_t)(LONG_BLOCK * work_of_block(c, i));
     int64_t before = x->budget = (int64_t)fmax(allowance(c), 0);
     int rc = sim_run_blocks(c->d, &c->launches[i], feed_next, &f, &local);
@@ -75,7 +86,9 @@ int cone_run(Cone *c, int i, int64_t *at, int *faulted)
     *faulted = rc > 0;
     if (rc < 0) c->fault->error = local.error;
     if (rc < 0) return -1;
-    if (allowance(c) <= 0) return cone_stop(c, "too much work");
+    if (allowance(c) <= 0)
+        return cone_stop(c, "an element takes over %.1e instructions, the most at %.40s",
+                         c->out->budget, c->launches[i].kernel);
     if (rc > 0) {
         *c->fault = local;
         c->fault->launch = i;
@@ -98,17 +111,39 @@ static uint64_t unit_of(const DeviceLaunch *l, const PtxFunction *f, uint64_t bl
     return unit;
 }
 
+/* Has the launch a store or an atomic that may reach the allocation? It has a pointer to it. */
+static int changes(Cone *c, const CoverageOf *of, int a)
+{
+    memset(c->wanted, 0, (size_t)c->d->mem.n_allocs);
+    c->wanted[a] = 1;
+    return coverage_has_access(of);
+}
+
 /* May the launch change a byte of the set? Notes the buffers that it is about. */
 static int may_change(Cone *c, const CoverageOf *of, const Ranges *bytes)
 {
+    const int n = c->d->mem.n_allocs;
+    uint8_t *found = memory_alloc((size_t)n + 1);
     int some = 0;
-    for (int a = 0; a < c->d->mem.n_allocs; a++) {
+    for (int a = 0; a < n; a++) {
         const Alloc *m = &c->d->mem.allocs[a];
-        c->wanted[a] = !m->read_only && ranges_meet(bytes, m->base, m->base + m->room) &&
-                       (m->variable || coverage_has_pointer(of, a));
-        some |= c->wanted[a];
+        found[a] = !m->read_only && ranges_meet(bytes, m->base, m->base + m->room) &&
+                   (m->variable || (coverage_has_pointer(of, a) && changes(c, of, a)));
+        some |= found[a];
     }
+    memcpy(c->wanted, found, (size_t)n);
+    free(found);
     return some;
+}
+
+/* The blocks that are needed are not known, or are too many. */
+static int refuse(Cone *c, int i, const Coverage *found)
+{
+    const char *kernel = c->launches[i].kernel;
+    if (!found->too_many) return cone_stop(c, "%.40s has %s", kernel, found->why);
+    return cone_stop(c,
+                     "an element needs over %lld blocks of %.40s of about %.1e instructions each",
+                     (long long)c->of[i].reach.n - 1, kernel, work_of_block(c, i));
 }
 
 static int take_whole(Cone *c, int i, const Coverage *found)
@@ -117,7 +152,7 @@ static int take_whole(Cone *c, int i, const Coverage *found)
     double blocks = (double)l->grid[0] * l->grid[1] * l->grid[2];
     ConeLaunch *k = &c->of[i];
     if (blocks > MOST_BLOCKS || blocks * work_of_block(c, i) > c->left / WHOLE_SHARE)
-        return cone_stop(c, "a kernel has %s", found->why);
+        return refuse(c, i, found);
     k->is_whole = 1;
     for (uint64_t b = 0; b < (uint64_t)blocks; b++) block_set_add(&k->reach, b);
     return 0;
@@ -184,6 +219,49 @@ static int is_dear(const Cone *c, const ConeLaunch *k, double work)
     return c->out->enough > 0 && least > c->out->enough && least < c->out->budget / ROOM;
 }
 
+/* Adds the bytes of each run that are in memory. */
+static int see_access(void *to, SliceRun *r)
+{
+    Ranges *ranges = to;
+    for (int i = 0; i < r->n_runs; i++)
+        ranges_add(ranges, (uint64_t)r->runs[i].at, (uint64_t)(r->runs[i].at + r->runs[i].bytes));
+    return ranges->overflowed;
+}
+
+/* Adds what the blocks that are not traced access in that way. Returns 0 where it is not known. */
+static int slice_accesses(Cone *c, int i, SliceKind kind, Ranges *to)
+{
+    const DeviceLaunch *l = &c->launches[i];
+    ConeLaunch *k = &c->of[i];
+    CoverageOf of = {&c->d->mem, &l->module->code.ptx, sim_kernel_of(l), l, c->wanted, 1, kind};
+    Coverage found = {0};
+    memset(c->wanted, 1, (size_t)c->d->mem.n_allocs);
+    of.either = kind == SLICE_LOADS;
+    coverage_visit_some(&of, k->run.id + k->traced, k->run.n - k->traced, &c->lanes, see_access, to,
+                        &found);
+    return !found.why[0] && !to->overflowed;
+}
+
+/* Finds what costly blocks access without running them. Returns 0 where that is not known. */
+static int trace_slices(Cone *c, int i)
+{
+    ConeLaunch *k = &c->of[i];
+    Ranges reads = {0}, writes = {0};
+    double work = (double)(k->run.n - k->traced) * work_of_block(c, i);
+    int known = k->trace.by == TRACE_BLOCKS && work > SLICED &&
+                slice_accesses(c, i, SLICE_LOADS, &reads) &&
+                slice_accesses(c, i, SLICE_STORES, &writes);
+    if (known) {
+        ranges_add_all(&k->trace.reads, &reads);
+        ranges_add_all(&k->trace.writes, &writes);
+        k->traced = k->run.n;
+        c->again += work;
+    }
+    ranges_release(&reads);
+    ranges_release(&writes);
+    return known;
+}
+
 /* Runs the blocks of launch i that have not run, for what they read. Their values are not right, and their
  * faults mean nothing. */
 static int trace_blocks(Cone *c, int i)
@@ -196,6 +274,8 @@ static int trace_blocks(Cone *c, int i)
         k->trace.by = tell_apart(c, i, sim_kernel_of(&c->launches[i]));
     c->out->is_dear = is_dear(c, k, work_of_block(c, i));
     if (c->out->is_dear) return cone_stop(c, "too much work");
+    if (k->traced < k->run.n && trace_slices(c, i) && c->again > SURE * c->left)
+        return too_much(c, i, k->run.n);
     m->trace = &k->trace;
     while (!rc && k->traced < k->run.n) rc = cone_run(c, i, &k->traced, &faulted);
     m->trace = NULL;

@@ -217,6 +217,7 @@ static void visit(const CoverageOf *of, int64_t *budget, const Visit *v, Coverag
         SliceRun r;
         slice_run_open(&r, s, of->launch, *budget);
         if (of->thin) slice_run_thin(&r);
+        r.either = of->either;
         if (v->id)
             run_some(&r, v, &out->ran);
         else

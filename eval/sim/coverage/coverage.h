@@ -11,7 +11,7 @@
 
 /* The launch of a kernel. wanted: by allocation, whose accesses are found; those of others are left out where
  * that is simple. kind: the accesses. unit: the bytes that are told apart. thin: few threads of each block
- * stand for all. */
+ * stand for all. either: where a condition is not known, accesses of both sides are found. */
 typedef struct {
     const DevMem *mem;
     const PtxModule *module;
@@ -20,7 +20,7 @@ typedef struct {
     const uint8_t *wanted;
     uint32_t unit;
     SliceKind kind;
-    int thin;
+    int thin, either;
 } CoverageOf;
 
 /* The bytes that a launch writes, or reads, by allocation. */
@@ -29,6 +29,7 @@ typedef struct {
     Written *of;  /* NULL: they are not collected */
     char why[96]; /* not empty: not known completely; why, behind "the kernel has" */
     int line;     /* of the source */
+    int too_many; /* of coverage_reaching: blocks that reach the bytes */
     uint64_t ran; /* blocks */
 } Coverage;
 

@@ -624,16 +624,21 @@ static int linear(const SliceInst *in, const Lanes *a, const Lanes *b, const Lan
     return 0;
 }
 
+static uint64_t high_half(const SliceInst *in, uint64_t x, uint64_t y)
+{
+    __int128 p = (__int128)view(x, in->bits, in->is_signed) * view(y, in->bits, in->is_signed);
+    if (in->bits >= 64 && !in->is_signed) p = (__int128)((unsigned __int128)x * y);
+    return (uint64_t)(p >> in->bits);
+}
+
 static int high_product(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box,
                         Lanes *out)
 {
     int n = a->uniform && b->uniform ? 1 : m->n;
     uint64_t w = mask_of(in->bits);
-    if (in->bits > 32) return -1;
     lanes_pin(a, box);
     lanes_pin(b, box);
-    EACH((uint64_t)(view(x, in->bits, in->is_signed) * view(y, in->bits, in->is_signed)) >>
-         in->bits);
+    EACH(high_half(in, x, y));
     memset(out->d, 0, sizeof out->d);
     return 0;
 }
@@ -665,6 +670,27 @@ static int extract(const SliceInst *in, Lanes *a, const Lanes *at, const Lanes *
     return 0;
 }
 
+/* The low bits of s[0] in place of those of s[1], at a constant place and of a constant length. */
+static int insert(const SliceInst *in, Lanes *s, const LaneMask *m, Box *box, Lanes *out)
+{
+    Lanes *a = &s[0], *b = &s[1];
+    int at = (int)(s[2].v[0] & 255), length = (int)(s[3].v[0] & 255), bits = in->bits,
+        n = a->uniform && b->uniform ? 1 : m->n;
+    if (!is_constant(&s[2], m) || !is_constant(&s[3], m) || at + length > bits || !length)
+        return -1;
+    uint64_t w = mask_of(bits), field = mask_of(length) << at;
+    int64_t d[3];
+    keep_view(a, length, 0, m, box);
+    if (largest_of(b, m) & ~mask_of(at) || !at)
+        lanes_pin(b, box);
+    else
+        keep_view(b, at, 0, m, box);
+    for (int k = 0; k < 3; k++) d[k] = (int64_t)((uint64_t)a->d[k] << at) + b->d[k];
+    EACH((y & ~field) | (x << at & field));
+    set_change(out, d, bits);
+    return 0;
+}
+
 static int pack(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box, Lanes *out)
 {
     int n = a->uniform && b->uniform ? 1 : m->n, by = in->from_bits;
@@ -692,7 +718,7 @@ static int multiply(const SliceInst *in, Lanes *s, const LaneMask *m, Box *box, 
 
 int lanes_compute(const SliceInst *in, const Lanes *from, const LaneMask *m, Box *box, Lanes *out)
 {
-    Lanes s[3];
+    Lanes s[SLICE_SOURCES];
     int uniform = 1;
     for (int i = 0; i < in->n_sources; i++) {
         s[i] = from[i];
@@ -732,6 +758,7 @@ int lanes_compute(const SliceInst *in, const Lanes *from, const LaneMask *m, Box
         return select_by(&s[2], &s[0], &s[1], m, box, out);
     case OP_PACK: return pack(in, &s[0], &s[1], m, box, out);
     case OP_EXTRACT: return extract(in, &s[0], &s[1], &s[2], m, box, out);
+    case OP_INSERT: return insert(in, s, m, box, out);
     default: return -1;
     }
 }

@@ -130,11 +130,20 @@ static int see_box(void *to, SliceRun *r)
     return s->too_many;
 }
 
+static void say_too_many(Coverage *out)
+{
+    out->too_many = 1;
+    snprintf(out->why, sizeof out->why, "too many blocks that reach the bytes");
+}
+
+/* Blocks that reach the bytes where a condition holds that memory decides are among them. */
 static void search_all(const CoverageOf *of, Search *s, int64_t *budget, Coverage *out)
 {
+    CoverageOf all = *of;
+    all.either = 1;
     memset(out, 0, sizeof *out);
-    coverage_visit(of, budget, see_box, s, out);
-    if (s->too_many) snprintf(out->why, sizeof out->why, "too many blocks that reach the bytes");
+    coverage_visit(&all, budget, see_box, s, out);
+    if (s->too_many) say_too_many(out);
 }
 
 /* ---- by few threads ---- */
@@ -163,6 +172,7 @@ static int see_hull(void *to, SliceRun *r)
 typedef struct {
     Search s;
     Ranges wanted, found; /* bytes of wanted allocations; what blocks store of them */
+    int may;              /* what they may store: others may store it, too */
 } Exact;
 
 static int has_all(Exact *e)
@@ -181,7 +191,7 @@ static int see_block(void *to, SliceRun *r)
         ranges_add(&e->found, lo, hi);
         more = 1;
     }
-    return see_box(&e->s, r) || (more && has_all(e));
+    return see_box(&e->s, r) || (more && !e->may && has_all(e));
 }
 
 /* No other block changes what a block has stored. */
@@ -206,6 +216,23 @@ static void find_wanted(const CoverageOf *of, const Ranges *bytes, Ranges *wante
     ranges_join(wanted);
 }
 
+/* Looks at all threads of the near blocks, with both sides of conditions that memory decides where it has to.
+ * 1: the blocks that may store the bytes have all of them. One that does not store them then, and stands for
+ * another, leaves them unwritten. */
+static int search_near(const CoverageOf *of, const BlockSet *near, Exact *e, int64_t *budget,
+                       Coverage *out)
+{
+    CoverageOf each = *of;
+    coverage_visit_some(&each, near->id, near->n, budget, see_block, e, out);
+    if (out->why[0] && !e->s.too_many) {
+        memset(out, 0, sizeof *out);
+        ranges_clear(&e->found);
+        each.either = e->may = 1;
+        coverage_visit_some(&each, near->id, near->n, budget, see_block, e, out);
+    }
+    return !e->s.too_many && !out->why[0] && has_all(e);
+}
+
 /* Looks for blocks by few of their threads, then at all threads of those that may reach the bytes. 1: they
  * have all of them. */
 static int search_thin(const CoverageOf *of, Search *s, int64_t *budget, Coverage *out)
@@ -214,13 +241,12 @@ static int search_thin(const CoverageOf *of, Search *s, int64_t *budget, Coverag
     CoverageOf thin = *of;
     Search hull = {.bytes = s->bytes, .to = &near, .most = MOST_NEAR};
     Exact exact = {.s = *s};
-    thin.thin = 1;
+    thin.thin = thin.either = 1;
     find_wanted(of, s->bytes, &exact.wanted);
     memset(out, 0, sizeof *out);
     coverage_visit(&thin, budget, see_hull, &hull, out);
     int rc = !hull.too_many && !out->why[0];
-    if (rc) coverage_visit_some(of, near.id, near.n, budget, see_block, &exact, out);
-    rc = rc && !exact.s.too_many && !out->why[0] && has_all(&exact);
+    if (rc) rc = search_near(of, &near, &exact, budget, out);
     block_set_release(&near);
     ranges_release(&exact.wanted);
     ranges_release(&exact.found);
@@ -237,7 +263,9 @@ int coverage_reaching(const CoverageOf *of, const Ranges *bytes, int64_t most, i
     *budget = part + left;
     if (!out->why[0] || s.too_many || !left) return out->why[0] ? -1 : 0;
     if (search_thin(of, &s, budget, out)) return 0;
-    if (!out->why[0])
+    if (s.to->n > most)
+        say_too_many(out);
+    else if (!out->why[0])
         snprintf(out->why, sizeof out->why, "blocks that are not found by few threads");
     return -1;
 }

@@ -37,6 +37,7 @@ typedef enum {
     OP_UNPACK,     /* into two halves of `bits` */
     OP_PARAM,      /* of the kernel, `from_bits` from `offset` on */
     OP_EXTRACT,    /* bfe */
+    OP_INSERT,     /* bfi */
     OP_STORE,      /* `bytes` at source 0 + offset; no source: an unknown address */
     OP_STORE_RUN,  /* source 1: how many bytes */
     OP_STORE_TILE, /* of a warp: `rows` times `bytes`; source 1, if any: elements between them */

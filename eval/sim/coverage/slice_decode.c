@@ -80,10 +80,11 @@ static const struct {
     const char *name;
     uint8_t op, n;
 } plain[] = {
-    {"add", OP_ADD, 2}, {"sub", OP_SUB, 2}, {"shl", OP_SHL, 2},     {"shr", OP_SHR, 2},
-    {"and", OP_AND, 2}, {"or", OP_OR, 2},   {"xor", OP_XOR, 2},     {"not", OP_NOT, 1},
-    {"neg", OP_NEG, 1}, {"abs", OP_ABS, 1}, {"min", OP_MIN, 2},     {"max", OP_MAX, 2},
-    {"div", OP_DIV, 2}, {"rem", OP_REM, 2}, {"selp", OP_SELECT, 3}, {"bfe", OP_EXTRACT, 3},
+    {"add", OP_ADD, 2},    {"sub", OP_SUB, 2}, {"shl", OP_SHL, 2},     {"shr", OP_SHR, 2},
+    {"and", OP_AND, 2},    {"or", OP_OR, 2},   {"xor", OP_XOR, 2},     {"not", OP_NOT, 1},
+    {"neg", OP_NEG, 1},    {"abs", OP_ABS, 1}, {"min", OP_MIN, 2},     {"max", OP_MAX, 2},
+    {"div", OP_DIV, 2},    {"rem", OP_REM, 2}, {"selp", OP_SELECT, 3}, {"bfe", OP_EXTRACT, 3},
+    {"bfi", OP_INSERT, 4},
 };
 
 static int find_plain(const PtxInst *in, SliceInst *out)

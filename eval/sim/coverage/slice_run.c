@@ -104,7 +104,7 @@ static int slice_boxes_add(SliceRun *r, int rank, const Lanes *from, const LaneM
 #include "eval/sim/machine/instruction.h"
 
 /* MANY_THIN: of so many warps each has a thread of a thin run. */
-enum { INST_COST = 24, BLOCK_COST = 400, DEEPEST = 400, THIN = 8, MANY_THIN = 12 };
+enum { INST_COST = 24, BLOCK_COST = 400, DEEPEST = 400, MOST_SIDES = 8, THIN = 8, MANY_THIN = 12 };
 
 static int threads_of(const DeviceLaunch *l)
 {
@@ -450,9 +450,13 @@ static int execute(SliceRun *r, const SliceInst *in, const LaneMask *all)
     int uniform = 1, some = guarded(r, &in->guard, all, on, &m), is_store = in->op >= OP_STORE;
     if (!some) return 0;
     if (some < 0) {
-        if (is_store) return stop(r, "a condition that is not known before it runs", in->inst);
-        forget(r, in, all);
-        return 0;
+        if (is_store && !r->either)
+            return stop(r, "a condition that is not known before it runs", in->inst);
+        if (!is_store) {
+            forget(r, in, all);
+            return 0;
+        }
+        m = *all;
     }
     for (int i = 0; i < in->n_sources; i++) {
         int bits = in->from_bits ? in->from_bits : in->bits ? in->bits : 64;
@@ -534,6 +538,84 @@ static void pass_over(SliceRun *r, int b, const uint8_t *on, int *next)
     free(seen);
 }
 
+/* The values and the live lanes at a branch. */
+typedef struct {
+    Lanes *slots;
+    uint64_t *storage;
+    uint8_t live[LANES_MAX];
+    size_t n, words;
+} Saved;
+
+static void save(const SliceRun *r, Saved *s)
+{
+    s->n = (size_t)r->slice->n_slots;
+    s->words = s->n * (size_t)r->n_lanes;
+    s->slots = memory_array(s->n + 1, sizeof *s->slots);
+    s->storage = memory_array(s->words + 1, sizeof *s->storage);
+    memcpy(s->slots, r->slots, s->n * sizeof *s->slots);
+    memcpy(s->storage, r->storage, s->words * sizeof *s->storage);
+    memcpy(s->live, r->live, (size_t)r->n_lanes);
+}
+
+static void restore(SliceRun *r, const Saved *s)
+{
+    memcpy(r->slots, s->slots, s->n * sizeof *s->slots);
+    memcpy(r->storage, s->storage, s->words * sizeof *s->storage);
+    memcpy(r->live, s->live, (size_t)r->n_lanes);
+}
+
+static void saved_release(Saved *s)
+{
+    free(s->slots);
+    free(s->storage);
+}
+
+static int is_same(const SliceRun *r, const Lanes *a, const Lanes *b)
+{
+    size_t n = a->uniform ? 1 : (size_t)r->n_lanes;
+    return a->known == b->known && a->uniform == b->uniform && !memcmp(a->d, b->d, sizeof a->d) &&
+           !memcmp(a->v, b->v, n * sizeof *a->v);
+}
+
+/* Where two sides meet: what one of them alone has set is used by none that takes the other one. */
+static void join_sides(SliceRun *r, const Saved *first)
+{
+    for (size_t i = 0; i < first->n; i++) {
+        Lanes *to = &r->slots[i], was = first->slots[i];
+        was.v = first->storage + i * (size_t)r->n_lanes;
+        if (!was.set || (to->set && is_same(r, &was, to))) continue;
+        if (to->set) {
+            to->known = 0;
+            continue;
+        }
+        memcpy(to->v, was.v, (was.uniform ? 1 : (size_t)r->n_lanes) * sizeof *to->v);
+        was.v = to->v;
+        *to = was;
+    }
+}
+
+/* A forward branch that memory decides: all lanes take both sides, from the same values, up to where they
+ * meet. Lanes that one side leaves alive go on. */
+static int both_sides(SliceRun *r, int b, uint8_t *on, int depth)
+{
+    const SliceBlock *k = &r->slice->blocks[b];
+    Saved before, first;
+    save(r, &before);
+    r->sides++;
+    r->budget -= (int64_t)before.words / 2;
+    int is_exit = k->target == r->slice->n_blocks,
+        rc = is_exit ? 0 : run_from(r, k->target, k->join, on, depth + 1);
+    save(r, &first);
+    restore(r, &before);
+    if (!rc) rc = run_from(r, b + 1, k->join, on, depth + 1);
+    r->sides--;
+    if (!is_exit) join_sides(r, &first);
+    memcpy(r->live, before.live, (size_t)r->n_lanes);
+    saved_release(&before);
+    saved_release(&first);
+    return rc;
+}
+
 /* A needed branch at the end of block b. *next: where the lanes that are left in `on` go. */
 static int branch(SliceRun *r, int b, uint8_t *on, int *next, int depth)
 {
@@ -546,6 +628,10 @@ static int branch(SliceRun *r, int b, uint8_t *on, int *next, int depth)
     if (!p.known && r->passes) {
         pass_over(r, b, on, next);
         return 0;
+    }
+    if (!p.known && r->either && k->target > b && r->sides < MOST_SIDES) {
+        *next = k->join;
+        return both_sides(r, b, on, depth);
     }
     if (!p.known)
         return stop(r, "a condition that is not known before it runs",

@@ -29,6 +29,8 @@ typedef struct SliceRun {
     uint64_t *passes;
     uint8_t *open;
     struct SliceTrips **trips; /* by block that begins a loop (slice_skip.h) */
+    int either;                /* unknown conditions: accesses of both sides are found */
+    int sides;                 /* such branches within each other */
     const char *why;           /* why the block cannot be run */
     int why_inst;              /* the PTX instruction */
     /* the block's state */

@@ -134,6 +134,17 @@ static void test_threads_of_a_block(void **state)
     assert_true(thread < warp && warp - thread < (block - thread) / 6);
 }
 
+/* What many costly blocks read is found without running them: they run once. */
+static void test_costly_blocks_run_once(void **state)
+{
+    (void)state;
+    enum { FROM = 70000 % 256 * (N / 256) + 70000 / 256 };
+    const DeviceLaunch l[] = {launch("twice", x, y), launch("deep", y, t),
+                              launch("spread_shared", t, y)};
+    expect(l, 3, 70000, 2 * input_at((FROM + 15 * 8) % N));
+    if (used > 3e7) fail_msg("%g instructions, 2.2e7 where deep runs once", used);
+}
+
 /* The blocks that write the element are not known. */
 /* An element that a launch stores where values say, and one that it does not store. */
 static void test_places_that_follow_from_values(void **state)
@@ -216,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_addresses_that_follow_from_values),
         cmocka_unit_test(test_places_that_follow_from_values),
         cmocka_unit_test(test_threads_of_a_block),
+        cmocka_unit_test(test_costly_blocks_run_once),
         cmocka_unit_test(test_what_cannot_be_known),
         cmocka_unit_test(test_what_is_not_read),
     };

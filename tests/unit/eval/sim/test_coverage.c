@@ -164,6 +164,30 @@ static void test_quotients(void **state)
     assert_in_range(f.holes, 256 * 32, 256 * 96);
 }
 
+/* A field that is put into a number; the high half of a product of 64 bits, by which quotients are found. */
+static void test_fields_and_high_halves(void **state)
+{
+    (void)state;
+    Found f = find_with_put("bfi.b32 %r6, %r2, %r3, 8, 24;\n", 1024, 0);
+    assert_true(f.known);
+    assert_int_equal(f.holes, 0);
+    assert_true(f.ran <= 4);
+    f = find_with_put("mad.lo.s32 %r6, %r2, %r4, %r3;\ncvt.s64.s32 %rd5, %r6;\n"
+                      "mul.hi.s64 %rd6, %rd5, 6148914691236517206;\n" /* a third */
+                      "mul.lo.s64 %rd7, %rd6, 3;\nsub.s64 %rd8, %rd5, %rd7;\n"
+                      "add.s64 %rd7, %rd7, %rd8;\ncvt.u32.u64 %r6, %rd7;\n",
+                      1024, 0);
+    assert_true(f.known);
+    assert_int_equal(f.holes, 0);
+    f = find_with_put("mad.lo.s32 %r6, %r2, %r4, %r3;\ncvt.s64.s32 %rd5, %r6;\n"
+                      "mul.hi.u64 %rd6, %rd5, -1;\nadd.s64 %rd6, %rd6, 1;\n"
+                      "cvt.u32.u64 %r6, %rd6;\n",
+                      1024, 0);
+    assert_true(f.known);
+    assert_int_equal(f.first, 0);
+    assert_int_equal(f.holes, 1); /* 1 is the place of 0, too */
+}
+
 /* for (i = block; i < all; i += grid) */
 static void test_loops(void **state)
 {
@@ -295,17 +319,42 @@ static void test_few_threads_find_the_block(void **state)
     block_set_release(&all), block_set_release(&some), block_set_release(&none);
 }
 
+/* Where memory decides, the blocks of both sides may store the element. What both sides have in common is
+ * known behind them; what they set to different values is not. */
+static void test_both_sides_of_a_condition(void **state)
+{
+    static const char stores[] =
+        "ld.global.u32 %r9, [%rd2];\nsetp.eq.s32 %p1, %r9, 5;\nmad.lo.s32 %r6, %r2, %r4, %r3;\n"
+        "@%p1 bra other;\nmov.u32 %r7, 1;\nbra both;\nother:\nmov.u32 %r7, 1;\n"
+        "xor.b32 %r10, %r6, 256;\nmul.wide.s32 %rd5, %r10, 4;\nadd.s64 %rd6, %rd2, %rd5;\n"
+        "st.global.u32 [%rd6], %r3;\nboth:\nmul.lo.s32 %r6, %r6, %r7;\n";
+    static const char differ[] =
+        "ld.global.u32 %r9, [%rd2];\nsetp.eq.s32 %p1, %r9, 5;\nmad.lo.s32 %r6, %r2, %r4, %r3;\n"
+        "@%p1 bra other;\nmov.u32 %r7, 1;\nbra both;\nother:\nmov.u32 %r7, 2;\n"
+        "both:\nmul.lo.s32 %r6, %r6, %r7;\n";
+    BlockSet some, none;
+    (void)state;
+    assert_int_equal(reaching(stores, 100000, 100000000, &some), 0);
+    assert_int_equal(some.n, 2);
+    assert_true(block_set_has(&some, 100000 / 256));
+    assert_true(block_set_has(&some, 100000 / 256 ^ 1));
+    assert_int_equal(reaching(differ, 100000, 100000000, &none), -1);
+    block_set_release(&some), block_set_release(&none);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_block_stands_for_all),
                                        cmocka_unit_test(test_the_tail_is_another_block),
                                        cmocka_unit_test(test_small_grids_and_repeated_blocks),
                                        cmocka_unit_test(test_quotients),
+                                       cmocka_unit_test(test_fields_and_high_halves),
                                        cmocka_unit_test(test_loops),
                                        cmocka_unit_test(test_what_is_loaded_is_not_known),
                                        cmocka_unit_test(test_copies_that_fill),
                                        cmocka_unit_test(test_boxes_of_tensors),
                                        cmocka_unit_test(test_few_threads_find_the_block),
+                                       cmocka_unit_test(test_both_sides_of_a_condition),
                                        cmocka_unit_test(test_what_a_launch_stores_nothing_to)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
