@@ -73,18 +73,12 @@ static const char source_endless[] =
     "template <int B> struct Q<0, B> { typedef int T; };\n"
     "extern \"C\" __global__ void k(int *x) { *x = sizeof(Q<24, 0>); }\n";
 
-static inline void run_source_for(Compiler *c, const char *arch, const char *source,
-                                  CompileResult *r)
-{
-    Error err = {0};
-    if (compiler_run(c, &(CompileRequest){.arch = arch, .source = source, .len = strlen(source)}, r,
-                     &err))
-        fail_msg("%s", err.text);
-}
-
 static inline void run_source(Compiler *c, const char *source, CompileResult *r)
 {
-    run_source_for(c, "sm_90", source, r);
+    Error err = {0};
+    if (compiler_run(c, &(CompileRequest){.arch = "sm_90", .source = source, .len = strlen(source)},
+                     r, &err))
+        fail_msg("%s", err.text);
 }
 
 static inline void expect_open_fails(Compiler *c, const char *source)

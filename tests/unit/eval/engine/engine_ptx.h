@@ -1,5 +1,4 @@
-/* The PTX of the engine's sources, which the tests of one `make test` compile once: it is kept in
- * $QUERN_TEST_CACHE. The compilation is the engine's own, or one with its flags. Include after
+/* The PTX of the engine's sources. The compilation is the engine's own, or one with its flags. Include after
  * cmocka.h. */
 #ifndef TESTS_UNIT_EVAL_ENGINE_PTX_H
 #define TESTS_UNIT_EVAL_ENGINE_PTX_H
@@ -9,11 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cache.h"
 #include "base/file.h"
-#include "base/memory.h"
-#include "gpu/nvrtc.h"
 #include "tests/fixture_path.h"
+#include "tests/unit/eval/kept_ptx.h"
 
 /* The key of a source's PTX: the text, the headers beside it and the architecture ("sm_90"). */
 static inline void engine_key(const char *arch, const char *text, size_t len, char key[DIGEST_HEX])
@@ -46,36 +43,19 @@ static inline void engine_key(const char *arch, const char *text, size_t len, ch
     digest_hex(&digest, key);
 }
 
-static inline Cache *engine_test_cache(void)
-{
-    const char *dir = getenv("QUERN_TEST_CACHE");
-    return dir ? cache_open(dir, (size_t)1 << 30) : NULL;
-}
-
 /* Returns the kept PTX, which the caller frees, or NULL. */
 static inline char *engine_kept_ptx(const char *arch, const char *text, size_t len)
 {
-    char key[DIGEST_HEX], *ptx = NULL;
-    Cache *cache = engine_test_cache();
-    Buffer kept;
-    if (!cache) return NULL;
+    char key[DIGEST_HEX];
     engine_key(arch, text, len, key);
-    buffer_init(&kept, NVRTC_MAX_PTX);
-    if (cache_get(cache, key, NVRTC_MAX_PTX, &kept) && kept.len)
-        ptx = memory_strndup(kept.data, kept.len);
-    buffer_release(&kept);
-    cache_close(cache);
-    return ptx;
+    return kept_ptx(key);
 }
 
 static inline void engine_keep_ptx(const char *arch, const char *text, size_t len, const char *ptx)
 {
     char key[DIGEST_HEX];
-    Cache *cache = engine_test_cache();
-    if (!cache) return;
     engine_key(arch, text, len, key);
-    cache_put(cache, key, ptx, strlen(ptx));
-    cache_close(cache);
+    keep_ptx(key, ptx);
 }
 
 #endif

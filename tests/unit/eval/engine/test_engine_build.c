@@ -108,7 +108,7 @@ static void fill_cache(const char *arch)
     Nvrtc *nvrtc;
     Error err;
     if (nvrtc_open(&nvrtc, &err)) fail_msg("%s", err.text);
-    Cache *c = cache_open(cache, (size_t)1 << 30), *kept = engine_test_cache();
+    Cache *c = cache_open(cache, (size_t)1 << 30), *kept = kept_cache();
 #pragma omp parallel for schedule(dynamic)
     for (int s = 0; s < SOURCE_COUNT; s++) {
         NvrtcOutput o;

@@ -97,5 +97,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(kernels), cmocka_unit_test(tensors_alike)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("op_kernels", tests, open_batch_compiler, close_compiler);
+    return cmocka_run_group_tests_name("op_kernels", tests, NULL, close_batch_compiler);
 }

@@ -40,5 +40,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(routes)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("op_routes", tests, open_batch_compiler, close_compiler);
+    return cmocka_run_group_tests_name("op_routes", tests, NULL, close_batch_compiler);
 }
