@@ -532,9 +532,13 @@ int convolve_folded(const Nodes *n, int fold, MatrixProduct *out)
     return out->folded ? body : -1;
 }
 
-int convolve_follows(const Nodes *n, int kept)
+int convolve_around(const Nodes *n, int kept, int input)
 {
     MatrixProduct m;
+    const int before = kept_below(n, input);
+    if (before < 0 || !convolve_read(n, before, &m)) return 0;
+    product_choose(n, &m, 0);
+    if (m.route == ROUTE_LIBRARY) return 0;
     for (int i = 0; i < n->n; i++) {
         if (!convolve_read(n, i, &m) || kept_below(n, m.side[PRODUCT_B].node) != kept) continue;
         product_choose(n, &m, 0);

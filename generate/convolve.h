@@ -7,9 +7,9 @@
 /* 1: a kept node is a convolution that a kernel can compute, as a product: rows are filters, columns the
  * outputs of an image. */
 int convolve_read(const Nodes *n, int node, MatrixProduct *out);
-/* 1: a convolution with a kernel reads what pointwise operators make of a kept node, and nothing else
- * does. */
-int convolve_follows(const Nodes *n, int kept);
+/* 1: the kernel of a convolution makes, with pointwise operators, what a kept node reads, that of another one
+ * reads what they make of it, and nothing else reads either. */
+int convolve_around(const Nodes *n, int kept, int input);
 /* As product_choose. */
 void convolve_choose(const Nodes *n, const char *key, MatrixProduct *m);
 /* Microseconds by the timed sizes. */

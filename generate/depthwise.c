@@ -92,7 +92,7 @@ void depthwise_nodes(Nodes *n)
             continue;
         keep(n, &fold, &b.at[0]);
         n->node[i].kind = NODE_KEPT, n->node[i].line = fold.made, n->node[i].arg[0] = -1;
-        if (convolve_follows(n, i)) continue;
+        if (convolve_around(n, i, n->kept[fold.made][b.at[0].x_index])) continue;
         free(n->kept[fold.made]);
         n->kept[fold.made] = NULL;
         n->node[i] = fold;

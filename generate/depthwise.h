@@ -1,12 +1,11 @@
-/* Depthwise convolutions of two dimensions whose result, after pointwise operators, another convolution's
- * kernel reads: with four channels of a place together, as that one reads it. */
+/* Depthwise convolutions of two dimensions between two convolutions with kernels, and pointwise operators:
+ * with four channels of a place together, as those kernels read and write them. */
 #ifndef GENERATE_DEPTHWISE_H
 #define GENERATE_DEPTHWISE_H
 
 #include "generate/packing.h"
 
-/* Makes such folds kept nodes of their lines, where the kernel of what reads them is faster than the library.
- * After nodes_read. */
+/* Makes such folds kept nodes of their lines. After nodes_read. */
 void depthwise_nodes(Nodes *n);
 /* 1: a kept node is such a convolution: rows are channels, columns the outputs of an image. */
 int depthwise_read(const Nodes *n, int node, MatrixProduct *out);

@@ -414,6 +414,8 @@ static int write_product(Plan *p, int of, int body, const MatrixProduct *m)
         if (!rc) rc = write_needed(p, k, &j);
     } while (!rc && kernel_is_stale(k));
     j.m[0] = *m;
+    if (of == body && m->convolution && p->counted)
+        node_at(p, of)->packed = j.m[0].packed = convolve_packed(&p->nodes, of);
     if (!rc) note_needed(p, k, &j);
     if (!rc) rc = put_statistics(p, m) || put_product(p, &j, k) || put_buffer(p, of) ? -1 : 0;
     free(k);
@@ -770,19 +772,20 @@ static int count_readers(const Plan *p, int node)
     return n;
 }
 
-/* The argument of padding whose elements several windows read, if it is pointwise of one product alone that
- * has a kernel: that stores it, where each tap would compute it anew (2026-11-30, sim:h200: k3_21's depthwise
- * convolution of 25 taps behind BatchNorm and ReLU6). -1: it is none. */
-static int made_for_windows(Plan *p, int pad)
+/* What a view of more elements than it has, such as windows that overlap, reads, if it is pointwise of one
+ * product alone that has a kernel: that stores it, where each tap would compute it anew. -1: it is none. */
+static int made_for_windows(Plan *p, int view)
 {
-    const Node *x = &p->nodes.node[pad];
-    const int at = x->kind == NODE_PAD ? x->arg[0] : -1;
+    const Node *x = &p->nodes.node[view],
+               *of = x->kind == NODE_VIEW ? &p->nodes.node[x->arg[0]] : x;
+    if (x->kind != NODE_VIEW || node_count(x).at[0] <= node_count(of).at[0]) return -1;
+    const int at = of->kind == NODE_PAD ? of->arg[0] : x->arg[0];
     Sources s = {.n = 0};
     MatrixProduct m;
-    if (at < 0 || p->nodes.node[at].kind != NODE_POINT || !may_be_stored(p, at) ||
-        p->nodes.node[at].stored || !p->kernels[at] ||
-        !add_sources(p, p->shared, at, node_count(&p->nodes.node[at]), &s) || s.n != 1 || !s.kept ||
-        p->uses[p->nodes.node[s.at[0]].line] != 1 || !product_read(&p->nodes, s.at[0], &m))
+    if (p->nodes.node[at].kind != NODE_POINT || !may_be_stored(p, at) || p->nodes.node[at].stored ||
+        !p->kernels[at] || !add_sources(p, p->shared, at, node_count(&p->nodes.node[at]), &s) ||
+        s.n != 1 || !s.kept || p->uses[p->nodes.node[s.at[0]].line] != 1 ||
+        !product_read(&p->nodes, s.at[0], &m))
         return -1;
     product_choose(&p->nodes, &m, 1);
     return m.route == ROUTE_LIBRARY ? -1 : at;
