@@ -13,6 +13,9 @@
 
 enum { MOVES = 4096, NEAR = 96, PASSES = 3 };
 enum { SMALL_BATCH = 16, SOME_TERMS = 16 };
+/* Where one token of wide layers is dear, four of them are measured as well: attention to one key tells nothing
+ * of its errors (2026-11-30: an encoder layer of 1,024 columns in bfloat16). */
+static const double DEARER = 5, MOST_DEAR = 3e8;
 
 /* ---- estimates ---- */
 
@@ -307,6 +310,7 @@ void sizes_widen(const Derivation *v, const Sizes *from, double max_flops, Sizes
     const Lengths *next = now;
     lengths_of(v, from, whole);
     lengths_of(v, s, now);
+    if (now->fits) max_flops = fmax(max_flops, fmin(DEARER * now->flops, MOST_DEAR));
     for (int moves = 0; moves < MOVES && next && whole->fits && now->fits; moves++) {
         *s = now->at;
         lengths_doubled(v, from, now, wider);
