@@ -211,10 +211,11 @@ __device__ __forceinline__ int convolve_output(const Convolution &v, const Convo
            s[2].first + at.x * s[2].step;
 }
 
-// Where a warp's sum of row r lies, of sixteen: neither rows 0 to 3 nor 0, 4, 8 and 12 share banks.
-__device__ __forceinline__ int convolve_staged(int r, int column)
+// Where a warp's sum of row r lies, of sixteen: rows 0 to 3 share no banks and, by QUADS, 0, 4, 8 and 12
+// neither.
+template <bool QUADS> __device__ __forceinline__ int convolve_staged(int r, int column)
 {
-    return r * 64 + (column ^ ((r ^ r >> 2) & 3) * 8);
+    return r * 64 + (column ^ (QUADS ? (r ^ r >> 2) % 4 : r % 4) * 8);
 }
 
 // Sixteen rows of staged sums, of which a lane has two outputs. first, second: their places; -1: none.
@@ -234,13 +235,20 @@ __device__ __forceinline__ void convolve_lines(const ConvolveLines &l, const E &
 #pragma unroll 2
     for (int r = 0; r < 16; r++)
         each(l.batch, l.row + r, l.first, l.second,
-             make_float2(l.stage[convolve_staged(r, one)], l.stage[convolve_staged(r, other)]));
+             make_float2(l.stage[convolve_staged<0>(r, one)],
+                         l.stage[convolve_staged<0>(r, other)]));
 }
 
 // Stores four rows of an output at a time: channels of what another convolution reads. Four lanes have the
 // sixteen channels of an output.
 template <typename E> struct ConvolveQuads {
     E each;
+};
+template <typename E> struct ConvolveIsQuads {
+    enum { yes = 0 };
+};
+template <typename E> struct ConvolveIsQuads<ConvolveQuads<E>> {
+    enum { yes = 1 };
 };
 
 template <typename E> __device__ __forceinline__ ConvolveQuads<E> convolve_quads(const E &each)
@@ -257,9 +265,9 @@ __device__ __forceinline__ void convolve_lines(const ConvolveLines &l, const Con
         const int c = lane / 4 + 8 * i, of = l.apart ? c % 32 : c / 2,
                   first = __shfl_sync(~0u, l.first, of), second = __shfl_sync(~0u, l.second, of);
         to.each(l.batch, l.row + r, (l.apart ? c / 32 : c % 2) ? second : first,
-                make_float4(l.stage[convolve_staged(r, c)], l.stage[convolve_staged(r + 1, c)],
-                            l.stage[convolve_staged(r + 2, c)],
-                            l.stage[convolve_staged(r + 3, c)]));
+                make_float4(
+                    l.stage[convolve_staged<1>(r, c)], l.stage[convolve_staged<1>(r + 1, c)],
+                    l.stage[convolve_staged<1>(r + 2, c)], l.stage[convolve_staged<1>(r + 3, c)]));
     }
 }
 
@@ -270,6 +278,7 @@ __device__ __forceinline__ void convolve_results(const Convolution &v, const flo
                                                  float *stage, const ConvolvePlace &p, int row,
                                                  int column, E each)
 {
+    constexpr bool quads = ConvolveIsQuads<E>::yes;
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const bool apart = v.transposed && v.stride[2] > 1;
     const int one = apart ? lane : 2 * lane, other = apart ? lane + 32 : 2 * lane + 1;
@@ -278,8 +287,9 @@ __device__ __forceinline__ void convolve_results(const Convolution &v, const flo
 #pragma unroll
         for (int j = 0; j < 8; j++) {
             const int i = 8 * c + j, at = 8 * j + 2 * t;
-            *(float2 *)(stage + convolve_staged(g, at)) = make_float2(d[4 * i], d[4 * i + 1]);
-            *(float2 *)(stage + convolve_staged(g + 8, at)) =
+            *(float2 *)(stage + convolve_staged<quads>(g, at)) =
+                make_float2(d[4 * i], d[4 * i + 1]);
+            *(float2 *)(stage + convolve_staged<quads>(g + 8, at)) =
                 make_float2(d[4 * i + 2], d[4 * i + 3]);
         }
         const int n = column + c * 64, first = convolve_output(v, p, n + one),
