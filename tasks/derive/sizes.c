@@ -13,8 +13,8 @@
 
 enum { MOVES = 4096, NEAR = 96, PASSES = 3 };
 enum { SMALL_BATCH = 16, SOME_TERMS = 16 };
-/* Where one token of wide layers is dear, four of them are measured as well: attention to one key tells nothing
- * of its errors (2026-11-30: an encoder layer of 1,024 columns in bfloat16). */
+/* Where one token of wide layers is dear, four of them are measured as well: attention to one key tells
+ * nothing of its errors (2026-11-30: an encoder layer of 1,024 columns in bfloat16). */
 static const double DEARER = 5, MOST_DEAR = 3e8;
 
 /* ---- estimates ---- */

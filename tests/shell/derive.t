@@ -27,6 +27,21 @@ is "one derived task is degenerate" "$(grep -c 'accepted as degenerate' "$tmp/ga
 grep -q '"degenerate": "a kernel that writes zeros into y passes' "$tmp/one/conv3d_norm_min_clamp/task.json"
 ok $? "a degenerate task has the reason in its file"
 
+# One token of 1,024 columns takes 6 million operations, four of them more than a size of little work has.
+cat >"$tmp/keys.json" <<'END'
+{"name": "keys", "axes": {"tokens": {"size": 256}},
+ "inputs": {"x": {"dtype": "bfloat16", "shape": ["1", "tokens", "1024"]},
+            "w": {"dtype": "bfloat16", "shape": ["3072", "1024"], "std": 0.02}},
+ "outputs": {"y": {}}, "graph": ["p = aten.linear(x, w)", "q, k, v = aten.split.Tensor(p, 1024, 2)",
+ "y = aten.scaled_dot_product_attention(q, k, v)"]}
+END
+"$BIN/quern-derive" -o "$tmp/keys" "$tmp/keys.json" 2>"$tmp/err"
+atol() {
+    sed -nE "s/.*\"role\": \"$1\".*\"y\": \[[^,]*, ([0-9.]*).*/\1/p" "$tmp/keys/keys/task.json" | head -1
+}
+[ "$(awk "BEGIN {print ($(atol time) > 3 * $(atol check))}")" = 1 ]
+ok $? "errors of attention are measured with several keys where a token is dear: $(atol time), $(atol check)"
+
 # Places to write that an input names.
 places() { # NAME ROWS
     cat >"$tmp/$1.json" <<END
