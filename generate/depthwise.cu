@@ -38,7 +38,7 @@ __device__ __forceinline__ void depthwise(const Depthwise &v, const float *__res
 {
     enum { TAPS = KH * KW, SPAN = (R - 1) * STRIDE + (KW - 1) * DILATION + 1, WIDE = 4 * Q };
     enum { OWN = (TAPS * WIDE + 255) / 256, ALL = KH * SPAN <= 20, ACROSS = 64 / Q };
-    __shared__ float4 taps[TAPS][Q];
+    __shared__ float4 taps[TAPS][Q + 1]; // taps of a channel share no banks
     const int quads = (v.channels + 3) / 4, pieces = (quads + Q - 1) / Q,
               first = (int)(blockIdx.x % pieces) * Q, quad = first + threadIdx.x % Q,
               across = (v.out[1] + ACROSS * R - 1) / (ACROSS * R), down = (v.out[0] + 3) / 4,
