@@ -26,6 +26,7 @@ typedef struct {
 } MbarrierPaths;
 
 typedef struct {
+    uint64_t told[SPACES];      /* a bit for each line by which something was told */
     WarpPath of[SPACES][LINES]; /* of the warps that have told something by a line */
 } ToldLines;
 
@@ -177,8 +178,11 @@ void path_tell(Warp *w, const Access *a)
     const Lines l = lines_of(a);
     tell_blocks(w, a, &path);
     if (!p->told) p->told = memory_alloc(sizeof *p->told);
-    for (uint64_t i = 0; i < l.n; i++)
-        path_raise(&p->told->of[l.is_global][(l.first + i) % LINES], &path);
+    for (uint64_t i = 0; i < l.n; i++) {
+        const uint64_t line = (l.first + i) % LINES;
+        path_raise(&p->told->of[l.is_global][line], &path);
+        p->told->told[l.is_global] |= (uint64_t)1 << line;
+    }
 }
 
 void path_tell_compared(Warp *w, const Access *a)
@@ -203,8 +207,10 @@ void path_hear(Warp *w, const Access *a)
     const struct BlockPaths *p = w->x->paths;
     if (!p || !p->told) return;
     const Lines l = lines_of(a);
-    for (uint64_t i = 0; i < l.n; i++)
-        path_await(w, &p->told->of[l.is_global][(l.first + i) % LINES]);
+    const uint64_t told = p->told->told[l.is_global];
+    for (uint64_t i = 0; told && i < l.n; i++)
+        if (told >> (l.first + i) % LINES & 1)
+            path_await(w, &p->told->of[l.is_global][(l.first + i) % LINES]);
 }
 
 void path_start_block(Exec *x)
@@ -213,7 +219,10 @@ void path_start_block(Exec *x)
     if (!p) return;
     p->looked = 0;
     if (p->mbarriers) memset(p->mbarriers, 0, MBARRIERS * sizeof *p->mbarriers);
-    if (p->told) memset(p->told, 0, sizeof *p->told);
+    for (int i = 0; p->told && i < SPACES; i++) {
+        if (p->told->told[i]) memset(p->told->of[i], 0, sizeof p->told->of[i]);
+        p->told->told[i] = 0;
+    }
     if (p->compared) memset(p->compared, 0, WORDS * sizeof *p->compared);
 }
 
