@@ -6,13 +6,7 @@ export QUERN_LOG=quiet
 cd "$root" || exit 1
 fixtures=tests/fixtures/op_lines
 
-for file in $fixtures/*.cu; do
-    read_fields "$file"
-    QUERN_TASKS=; [ "$task" = op_layer ] && QUERN_TASKS=$fixtures/tasks
-    QUERN_TASKS=$QUERN_TASKS check_verdict "$file"
-done
-
-# Kernels in several parts give the same verdicts as in one. One process judges all that are of one task.
+# One process judges all kernels of one task. In several parts they get the same verdicts as in one.
 declare -A files=()
 for file in $fixtures/*.cu; do
     read_fields "$file"
@@ -24,8 +18,15 @@ parts() { # KERNELS TASK
 }
 differ= verdicts=0
 for task in "${!files[@]}"; do
-    parts "" "$task" >"$tmp/one"
-    verdicts=$((verdicts + $(grep -c '"outcome"' "$tmp/one")))
+    parts "" "$task" >"$tmp/one" 2>"$tmp/err"
+    rc=$?
+    readarray -t jsons <"$tmp/one"
+    verdicts=$((verdicts + ${#jsons[@]})) k=0 wrong=0
+    for file in ${files[$task]}; do
+        say_verdict "$file" "${jsons[k]-}" "$tmp/err"
+        [[ ${jsons[k++]-} == *'"outcome":"ok"'* ]] || wrong=1
+    done
+    [ "$rc" = $wrong ]; ok $? "$task: exit status $rc"
     for kernels in 1 3; do
         parts $kernels "$task" >"$tmp/parts"
         cmp -s "$tmp/one" "$tmp/parts" || differ+=" $task:$kernels"
