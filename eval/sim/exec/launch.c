@@ -88,13 +88,15 @@ static size_t align_page(size_t n)
     return (n + 4095) & ~(size_t)4095;
 }
 
+/* Returns 1 when the registers are zeros, since their memory is new; -1: there is not enough. */
 static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
 {
     size_t b32 = align_page(need->rows32 * ROW32), b64 = align_page(need->rows64 * ROW64),
            bp = align_page(need->preds * 4);
     size_t local = align_page(need->local * LANES), init = align_page(need->local * LANES / 4);
     size_t each = b32 + b64 + bp + local + init, bytes = each * (size_t)n_warps;
-    if (bytes > x->register_file_bytes) {
+    const int is_new = bytes > x->register_file_bytes;
+    if (is_new) {
         if (x->register_file) munmap(x->register_file, x->register_file_bytes);
         x->register_file = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -117,7 +119,7 @@ static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
         w->local_init = w->local + local;
     }
     x->local_cap = need->local;
-    return 0;
+    return is_new;
 }
 
 /* Chooses what each block clears. A register needs zeros only when a lane may read it before it sets
@@ -127,7 +129,7 @@ static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
  * set first. A callee's frame starts at a place that differs per call, so with calls everything is
  * zeroed, and all local memory counts as unwritten. The charge is for all registers, so that a limit
  * does not depend on this. */
-static void choose_cleared(Exec *x, int n_warps, const StackNeed *need)
+static void choose_cleared(Exec *x, int n_warps, const StackNeed *need, int are_zeros)
 {
     const PtxFunction *p = x->entry->ptx;
     int calls = x->entry->n_callees > 0;
@@ -135,7 +137,7 @@ static void choose_cleared(Exec *x, int n_warps, const StackNeed *need)
            rows64 = (calls ? need->rows64 : p->n_regs[REG_64]) * ROW64;
     x->clear32 = calls ? rows32 : 0;
     x->clear64 = calls ? rows64 : 0;
-    for (int i = 0; i < n_warps && !calls; i++) {
+    for (int i = 0; i < n_warps && !calls && !are_zeros; i++) {
         memset(x->warps[i].storage32, 0, rows32);
         memset(x->warps[i].storage64, 0, rows64);
     }
@@ -609,11 +611,12 @@ static int set_up_block(Exec *x, const StackNeed *need)
     int n_warps = (int)((x->block[0] * x->block[1] * x->block[2] + LANES - 1) / LANES);
     uint32_t dynamic = x->launch->shared_bytes;
     prepare_warps(x, n_warps);
-    if (reserve_registers(x, n_warps, need))
+    const int are_zeros = reserve_registers(x, n_warps, need);
+    if (are_zeros < 0)
         return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0,
                             "needs more registers and local memory than the simulator can reserve");
     for (int i = 0; i < n_warps; i++) set_up_warp(x, i);
-    choose_cleared(x, n_warps, need);
+    choose_cleared(x, n_warps, need, are_zeros);
     x->cta.n_warps = n_warps;
     x->cta.static_shared = x->entry->static_shared;
     uint32_t dynamic_at = x->entry->dynamic_at ? x->entry->dynamic_at : x->entry->static_shared;
