@@ -167,7 +167,9 @@ typedef struct {
     uint64_t heaviest_insts, heavy_insts, heavy_blocks;
     /* The same by the cycles of the SM's memory (memory/busy.h), whose sum over all blocks stands first. */
     uint64_t memory_cycles, heaviest_memory, heavy_memory, heavy_memory_blocks;
-    uint64_t copy_sectors; /* of loads past L1, those of copies to shared memory */
+    /* Of l2_load_sectors, those of which it is known how many loads past L1 the block has made since it read
+     * the sector last; and their sum, of sectors. */
+    uint64_t aged_sectors, aged_loads;
     uint64_t async_copies; /* cp.async requests; also counted as global loads and shared stores */
 
     /* Distinct bytes that the launch touches over all blocks, by loads and by stores and atomics,

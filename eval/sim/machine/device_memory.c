@@ -434,7 +434,10 @@ void devmem_assume(DevMem *m, int on)
 
 void devmem_forget_traffic(DevMem *m)
 {
-    if (++m->launch_id < 1u << 30) return;
+    if (m->loads > m->loads_most) m->loads_most = m->loads;
+    m->next_age = m->age_length = m->loads_most ? m->loads_most / (TOUCH_AGES - 4) + 1 : 0;
+    m->loads = m->age = 0;
+    if (++m->launch_id < 1u << (32 - TOUCH_ID)) return;
     forget(m->touched, 0, m->bytes / 8);
     forget(m->atomics, 0, m->bytes / 4);
     forget(m->covered, 0, m->bytes / 4);
@@ -457,6 +460,7 @@ void devmem_launch(DevMem *m)
         memset(m->l1, 0, L1_MAX_SETS * L1_WAYS * sizeof *m->l1);
         m->next_tag = 1;
     }
+    m->loads = m->loads_most = 0;
     devmem_forget_traffic(m);
     m->first_id = m->launch_id;
     memset(m->near, 0, sizeof m->near);

@@ -29,6 +29,11 @@ enum {
     DEVMEM_PAGE = 4096,
     DEVMEM_NEAR = 4096, /* a power of two */
     DEVMEM_PARTS = 16,
+    TOUCH_READ = 1, /* parts of `touched` */
+    TOUCH_WRITTEN = 2,
+    TOUCH_AGE = 2, /* the lowest bit of the age, and of the launch behind it */
+    TOUCH_ID = 8,
+    TOUCH_AGES = 1 << (TOUCH_ID - TOUCH_AGE),
     DEVMEM_SPARSE = 4 << 20 /* bytes from which on a poisoned buffer is not filled with 0xff */
 };
 
@@ -68,7 +73,7 @@ typedef struct {
     int n_undefined;       /* allocations that have such bytes */
     unsigned char *marked; /* by pages of `written`, for DEVMEM_MARKED bytes: it may have bits */
     uint64_t *writer, *reader; /* a tag per word (shadow_global.c) */
-    uint32_t *touched;         /* per sector: launch << 2 | written << 1 | read */
+    uint32_t *touched;         /* per sector: launch << 8 | age << 2 | written << 1 | read */
     uint64_t *atomics;         /* per line: launch << 32 | turns of atomics (traffic.c) */
     uint64_t *covered;         /* per sector: launch << 32 | a bit for each byte that it wrote */
     /* L1_WAYS entries for each set, the last used first: block tag << 32 | line << 4 | a bit for
@@ -90,6 +95,9 @@ typedef struct {
     int n_tags, cap_tags;
     uint32_t launch_id, first_id; /* first_id: at devmem_launch */
     uint64_t copy_waits;          /* as a buffer's `waits`, behind copies to shared memory */
+    /* The loads past L1 of the block, in sectors; the most of a block of the launch before it; and its age,
+     * which rises by one for each age_length of them. 0: it is the launch's first block. */
+    uint64_t loads, loads_most, age_length, age, next_age;
     int assume;  /* unwritten bytes of a writable buffer read as zeros, which is no fault */
     int assumed; /* that has happened, or a load of a variable that other blocks may have changed */
     AccessTrace *trace; /* of what kernels access; NULL: nobody asks */

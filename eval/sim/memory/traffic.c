@@ -28,6 +28,21 @@ static void count_part(const DevMem *mem, Alloc *al, uint64_t sector)
     part->read++;
 }
 
+/* How many loads lie between two of a sector, where the block makes no more of them than another one before
+ * it: ages do not come again. Returns `touched` with the age of now. */
+static uint32_t count_age(DevMem *mem, SimCounts *n, uint32_t touched)
+{
+    const uint32_t mask = (TOUCH_AGES - 1) << TOUCH_AGE;
+    mem->loads++;
+    if (!mem->age_length || mem->age >= TOUCH_AGES) return touched & ~mask;
+    if (touched & TOUCH_READ) {
+        n->aged_sectors++;
+        n->aged_loads += (mem->age - ((touched & mask) >> TOUCH_AGE)) * mem->age_length;
+    }
+    if (mem->loads == mem->next_age) mem->age++, mem->next_age += mem->age_length;
+    return (touched & ~mask) | (uint32_t)(mem->age << TOUCH_AGE & mask);
+}
+
 /* Returns 1 when the sector is not in L1, or when the load does not look there. What the block reads past L1
  * once more waits for the request before it. */
 static int count_load_sector(Exec *x, Alloc *al, uint64_t sector, int past_l1)
@@ -40,18 +55,18 @@ static int count_load_sector(Exec *x, Alloc *al, uint64_t sector, int past_l1)
         return 0;
     }
     uint32_t t = mem->touched[sector];
-    if (t >> 2 != mem->launch_id) {
-        n->near_sectors += t >> 2 == mem->launch_id - 1 && t & 1;
-        t = mem->launch_id << 2;
+    if (t >> TOUCH_ID != mem->launch_id) {
+        n->near_sectors += t >> TOUCH_ID == mem->launch_id - 1 && t & TOUCH_READ;
+        t = mem->launch_id << TOUCH_ID;
     }
-    n->again_sectors += past_l1 == PAST_L1 && t & 1;
-    n->strong_sectors += past_l1 == PAST_L1_STRONG && t & 1;
-    n->stored_sectors += past_l1 == PAST_L1_STRONG && t & 2;
-    if (t & 3)
+    n->again_sectors += past_l1 == PAST_L1 && t & TOUCH_READ;
+    n->strong_sectors += past_l1 == PAST_L1_STRONG && t & TOUCH_READ;
+    n->stored_sectors += past_l1 == PAST_L1_STRONG && t & TOUCH_WRITTEN;
+    if (t & (TOUCH_READ | TOUCH_WRITTEN))
         n->l2_load_sectors++;
     else
         n->dram_read_sectors++, count_part(mem, al, sector);
-    mem->touched[sector] = t | 1;
+    mem->touched[sector] = count_age(mem, n, t) | TOUCH_READ;
     return 1;
 }
 
@@ -59,9 +74,9 @@ static void count_store_sector(Exec *x, uint64_t sector)
 {
     DevMem *mem = x->mem;
     uint32_t t = mem->touched[sector];
-    if (t >> 2 != mem->launch_id) t = mem->launch_id << 2;
-    x->counts.dram_write_sectors += !(t & 2);
-    mem->touched[sector] = t | 2;
+    if (t >> TOUCH_ID != mem->launch_id) t = mem->launch_id << TOUCH_ID;
+    x->counts.dram_write_sectors += !(t & TOUCH_WRITTEN);
+    mem->touched[sector] = t | TOUCH_WRITTEN;
 }
 
 /* Notes the bytes [lo, hi) of the arena as written by the launch. */
@@ -75,7 +90,8 @@ static void cover(Exec *x, uint64_t lo, uint64_t hi)
         uint32_t bits = UINT32_MAX, before = *slot >> 32 == mem->launch_id ? (uint32_t)*slot : 0;
         if (lo > first) bits &= UINT32_MAX << (lo - first);
         if (hi < first + 32) bits &= UINT32_MAX >> (first + 32 - hi);
-        if (!before && mem->touched[s] >> 2 == mem->launch_id && mem->touched[s] & 1)
+        if (!before && mem->touched[s] >> TOUCH_ID == mem->launch_id &&
+            mem->touched[s] & TOUCH_READ)
             bits = UINT32_MAX; /* L2 has read the sector */
         uint32_t after = before | bits;
         n->part_sectors += (uint64_t)(after != UINT32_MAX) - (before && before != UINT32_MAX);
@@ -156,7 +172,7 @@ static void count_atomic(Warp *w, const MemOp *mo, uint64_t lines, uint64_t sect
 static void count_atomic_sector(Exec *x, uint64_t sector)
 {
     DevMem *mem = x->mem;
-    x->counts.dram_read_sectors += mem->touched[sector] >> 2 != mem->launch_id;
+    x->counts.dram_read_sectors += mem->touched[sector] >> TOUCH_ID != mem->launch_id;
     count_store_sector(x, sector);
     cover(x, sector << 5, (sector + 1) << 5);
 }

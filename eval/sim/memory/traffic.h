@@ -41,12 +41,9 @@ void traffic_count(Warp *w, const Access *a, int kind);
 /* As traffic_count, of a copy between global and shared memory. */
 static inline void traffic_count_copy(Warp *w, const Access *a, int kind)
 {
-    SimCounts *n = &w->x->counts;
     const uint32_t before = w->dram_requests;
-    const uint64_t sectors = n->dram_read_sectors + n->l2_load_sectors;
     traffic_count(w, a, kind);
     if (w->dram_requests != before) w->dram_buffer = -1;
-    if (kind == MEM_LOAD) n->copy_sectors += n->dram_read_sectors + n->l2_load_sectors - sectors;
 }
 
 #endif

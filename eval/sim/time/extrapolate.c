@@ -273,13 +273,17 @@ static void settle_waits(const Waits *w, double cold, double kept, SimCounts *c)
     c->leader_far_waits = whole(first * (1 - (1 - cold) * w->near / w->all) + later);
 }
 
-/* The share of L2 that keeps what blocks read again. Where L2 has halves, half of what one SM reads lies in
- * both. Loops over tiles, which copy to shared memory, read again what they have just read, so that their
- * copies have all of it (convolutions by tensor maps on an H200, 2026-11-30). */
-static double own_share(const Profile *p, const SimCounts *c, double past_l1)
+/* The share of what blocks read again that L2 has kept, of `wave` sectors that a wave reads. Where L2 has
+ * halves, half of what one SM reads lies in both. Loops over tiles read again what they have just read: between
+ * lies a part of what the block reads in all. touched: sectors that blocks read, each for itself. */
+static double own_kept(const Profile *p, const SimCounts *c, double wave, double touched,
+                       double again)
 {
-    const double copies = past_l1 > 0 ? fmin(1, (double)c->copy_sectors / past_l1) : 0;
-    return copies + (1 - copies) * 2 * p->l2_share / (1 + p->l2_share);
+    const double share = 2 * p->l2_share / (1 + p->l2_share), all = wave * SECTOR / share,
+                 aged = again > 0 ? fmin(1, (double)c->aged_sectors / again) : 0,
+                 loads = (double)c->aged_loads / fmax(1, (double)c->aged_sectors),
+                 each = touched / (double)c->blocks, between = each > 0 ? fmin(1, loads / each) : 1;
+    return (1 - aged) * extrapolate_kept(p, all) + aged * extrapolate_kept(p, all * between);
 }
 
 void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
@@ -325,7 +329,7 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
     free(parts);
     double touched = (double)c->dram_read_sectors,
            past_l1 = (double)c->global_load_sectors - (double)c->l1_hit_sectors,
-           kept = extrapolate_kept(p, wave_footprint * SECTOR / own_share(p, c, past_l1));
+           kept = own_kept(p, c, wave_footprint, touched, past_l1 - touched);
     /* A copy of several buffers arrives as a whole, so that its waits are those of the launch's mean. */
     waits.all += (double)c->copy_waits;
     waits.dram += (double)c->copy_waits * (touched > 0 ? fmin(1, dram / touched) : 1);

@@ -625,19 +625,35 @@ static void test_shared_waits(void **state)
     close_to((double)c.leader_far_waits, 10000 * (1 - 0.75 * 0.9 * near), 0.001);
 }
 
-/* A second pass by copies to shared memory has all of L2's 50 MiB. The waits behind copies, of whatever
- * buffers, are those of the launch's mean: half of what the copies read comes from DRAM. */
-static void test_copies(void **state)
+/* What a second pass over 50 MB by `between` of all loads behind the first one reads of DRAM, as a multiple. */
+static double read_again(double between)
 {
-    (void)state;
-    SimCounts c = grid(1000, 256), shared = grid(4000, 256);
+    SimCounts c = grid(1000, 256);
     const BufferTraffic pass = {.read = 8, .size = 50e6, .waits = 1};
     c.dram_read_sectors = (uint64_t)(50e6 / 32);
     c.global_load_sectors = 2 * c.dram_read_sectors;
-    c.copy_sectors = c.global_load_sectors;
+    c.aged_sectors = between > 0 ? c.dram_read_sectors : 0;
+    c.aged_loads = (uint64_t)((double)c.aged_sectors * 50e6 / 32 / 1000 * between);
     extrapolate_traffic(profile("h100"), &pass, 1, 1000, &c);
-    close_to((double)c.dram_read_sectors, 50e6 / 32, 0.001);
+    return (double)c.dram_read_sectors / (50e6 / 32);
+}
 
+/* L2 keeps what blocks read again soon. A whole pass between is what is taken where nothing is known. */
+static void test_again(void **state)
+{
+    (void)state;
+    close_to(read_again(0.1), 1, 0.001);
+    assert_true(read_again(0) > 1.5);
+    close_to(read_again(1), read_again(0), 0.001);
+    assert_true(read_again(0.8) < read_again(1));
+}
+
+/* The waits behind copies, of whatever buffers, are those of the launch's mean: half of what the copies read
+ * comes from DRAM. */
+static void test_copies(void **state)
+{
+    (void)state;
+    SimCounts shared = grid(4000, 256);
     const BufferTraffic b[] = {{.read = 400, .size = 40e6},
                                {.read = 400, .size = 1e4, .common = 312.5, .common_read = 400}};
     shared.dram_read_sectors = shared.global_load_sectors = (uint64_t)(2 * 40e6 / 32);
@@ -708,7 +724,7 @@ int main(void)
         cmocka_unit_test(test_second_pass),     cmocka_unit_test(test_shared_waits),
         cmocka_unit_test(test_first_wave),      cmocka_unit_test(test_windows),
         cmocka_unit_test(test_lines_at_a_time), cmocka_unit_test(test_intervals),
-        cmocka_unit_test(test_copies)};
+        cmocka_unit_test(test_again),           cmocka_unit_test(test_copies)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
