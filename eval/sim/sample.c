@@ -71,11 +71,11 @@ static int largest_kind(const Census *c)
     return best;
 }
 
-/* A block that takes so many times longer than the usual one is not run: its kind has the counts of others,
- * in proportion. */
+/* A block that takes so many times longer than the usual one, and is no small one, is not run: its kind has
+ * the counts of others, in proportion. */
 static int is_too_dear(const CensusKind *k, const CensusKind *usual)
 {
-    return k->cost > DEAR_BLOCK * usual->cost;
+    return k->cost > DEAR_BLOCK * usual->cost && k->cost * WARP > SAMPLE_INSTRUCTIONS;
 }
 
 /* The kind that has two blocks; a heavy one is measured by a lighter one. -1: no kind is known. */
@@ -139,6 +139,34 @@ static int other_kinds(const Sample *s, int usual, Major *of, int *n)
     return majors;
 }
 
+/* The kind whose blocks have the longest way, where it is longer than the usual one's: a launch takes as long
+ * as its last block, whatever share of the work that has. -1: none. */
+static int longest_kind(const Sample *s, int usual)
+{
+    const Census *c = s->census;
+    double most = 1.25 * c->kinds[usual].path;
+    int longest = -1;
+    for (int k = 0; k < c->n; k++)
+        if (c->kinds[k].path > most && !is_too_dear(&c->kinds[k], &c->kinds[usual]))
+            longest = k, most = c->kinds[k].path;
+    return longest;
+}
+
+/* Where memory decides loops that the usual blocks do not have, the census does not tell what they cost. */
+static void lead_opens(Sample *s, int usual)
+{
+    enum { MOST = 4 };
+    const CensusKind *kinds = s->census->kinds;
+    uint64_t led[MOST + 1] = {kinds[usual].opens};
+    for (int k = 0, n = 1; k < s->census->n && n <= MOST; k++) {
+        int is_new = 1;
+        for (int i = 0; i < n; i++) is_new &= kinds[k].opens != led[i];
+        if (!is_new || is_too_dear(&kinds[k], &kinds[usual])) continue;
+        led[n++] = kinds[k].opens;
+        lead_kind(s, k);
+    }
+}
+
 /* A block of each kind that matters, and of some of the small ones where these matter together; where the
  * blocks are dear, of some of all. */
 static void lead_kinds(Sample *s, int usual)
@@ -155,6 +183,9 @@ static void lead_kinds(Sample *s, int usual)
         if (small >= major_share * all) lead_some(s, of + majors, n - majors, SAMPLE_LEAST);
     }
     free(of);
+    const int longest = longest_kind(s, usual);
+    if (longest >= 0) lead_kind(s, longest);
+    lead_opens(s, usual);
 }
 
 /* Two blocks of the usual kind, the last block of the grid, one of each other kind that matters, and the
@@ -604,16 +635,28 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
     return 1;
 }
 
+/* By how much the longest way of a block of the grid is longer than that of any block that has run. */
+static double longer(const Sample *s, const Stratum *all)
+{
+    double most = 0, ran = 0;
+    for (int k = 0; k < s->census->n; k++) {
+        const double path = s->census->kinds[k].path;
+        most = fmax(most, path);
+        if (all[k].ran) ran = fmax(ran, path);
+    }
+    return ran > 0 ? most / ran : 1;
+}
+
 /* What the heaviest block of the grid takes longer than the one that stands for it. */
 static double heavier(const Sample *s)
 {
     Stratum *all = strata_of(s);
     int top = -1, by;
-    double most = 0, factor = 1;
+    double most = 0, factor = longer(s, all);
     for (int k = 0; k < s->census->n; k++)
         if (all[k].cost > most) top = k, most = all[k].cost;
     if (top >= 0 && !all[top].ran && (by = nearest(all, s->census->n, top)) >= 0)
-        factor = most / fmax(all[by].cost, 1);
+        factor = fmax(factor, most / fmax(all[by].cost, 1));
     free(all);
     return fmax(factor, 1);
 }

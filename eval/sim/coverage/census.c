@@ -18,27 +18,28 @@ static uint64_t mix(uint64_t digest, uint64_t v)
 }
 
 /* The number of the kind; -1: there are too many. */
-static int kind_of(Census *c, uint64_t digest, double cost)
+static int kind_of(Census *c, const CensusKind *like)
 {
     for (int i = 0; i < c->n; i++)
-        if (c->kinds[i].digest == digest) return i;
+        if (c->kinds[i].digest == like->digest) return i;
     if (c->n == MOST_KINDS) return -1;
     c->kinds = memory_grow(c->kinds, (size_t)c->n + 1, sizeof *c->kinds);
-    c->kinds[c->n] = (CensusKind){.cost = cost, .digest = digest};
+    c->kinds[c->n] = *like;
     return c->n++;
 }
 
 /* Notes the kind of the block that has just run: the branches that it took. */
 static int note_kind(Census *c, const SliceRun *r)
 {
-    uint64_t digest = 1;
-    double cost = 0;
-    for (int b = 0; b < r->slice->n_blocks; b++) {
-        digest = mix(digest, r->passes[b]);
-        cost += (double)r->passes[b] * r->slice->blocks[b].n_insts;
+    CensusKind kind = {.digest = 1};
+    for (int b = 0, n = r->slice->n_blocks; b < n; b++) {
+        kind.digest = mix(mix(kind.digest, r->passes[b]), r->passes[n + b]);
+        kind.cost += (double)r->passes[b] * r->slice->blocks[b].n_insts;
+        kind.path += (double)r->passes[n + b] * r->slice->blocks[b].n_insts;
+        if (r->open[b] && r->passes[b]) kind.opens = mix(kind.opens, (uint64_t)b + 1);
         c->open |= r->open[b];
     }
-    return kind_of(c, digest, cost);
+    return kind_of(c, &kind);
 }
 
 /* The blocks of the box that have no kind yet are of this one. */
@@ -84,7 +85,7 @@ static int visit(Census *c, SliceRun *r, uint64_t b)
     const uint32_t block[3] = {(uint32_t)(b % grid[0]), (uint32_t)(b / grid[0] % grid[1]),
                                (uint32_t)(b / grid[0] / grid[1])};
     if (c->of[b]) return 0;
-    memset(r->passes, 0, (size_t)r->slice->n_blocks * sizeof *r->passes);
+    memset(r->passes, 0, 2 * (size_t)r->slice->n_blocks * sizeof *r->passes);
     if (r->budget <= 0 || slice_run_block(r, block)) return -1;
     int kind = note_kind(c, r);
     if (kind < 0) return -1;
@@ -102,6 +103,15 @@ static void run_blocks(Census *c, SliceRun *r, uint64_t seed)
     }
 }
 
+/* Adds a block to a kind of clusters. */
+static void join_kind(CensusKind *to, const CensusKind *k)
+{
+    to->digest = mix(to->digest, k->digest);
+    to->opens = mix(to->opens, k->opens);
+    to->cost += k->cost;
+    if (k->path > to->path) to->path = k->path;
+}
+
 /* Makes clusters of blocks: a cluster's kind is that of its blocks together. */
 static void join_clusters(Census *c, const uint32_t grid[3], const uint32_t cluster[3])
 {
@@ -114,24 +124,21 @@ static void join_clusters(Census *c, const uint32_t grid[3], const uint32_t clus
     }
     all.of = memory_array(all.blocks + 1, sizeof *all.of);
     for (uint64_t i = 0; i < all.blocks; i++) {
-        uint64_t digest = 1, x0 = i % n[0] * of[0], y0 = i / n[0] % n[1] * of[1],
-                 z0 = i / n[0] / n[1] * of[2];
-        double cost = 0;
+        CensusKind kind = {.digest = 1};
+        uint64_t x0 = i % n[0] * of[0], y0 = i / n[0] % n[1] * of[1], z0 = i / n[0] / n[1] * of[2];
         int known = 1;
         for (uint64_t z = z0; z < z0 + of[2]; z++)
             for (uint64_t y = y0; y < y0 + of[1]; y++)
                 for (uint64_t x = x0; x < x0 + of[0]; x++) {
-                    int kind = census_kind(c, (z * grid[1] + y) * grid[0] + x);
-                    known &= kind >= 0;
-                    if (kind < 0) continue;
-                    digest = mix(digest, c->kinds[kind].digest);
-                    cost += c->kinds[kind].cost;
+                    int of_block = census_kind(c, (z * grid[1] + y) * grid[0] + x);
+                    known &= of_block >= 0;
+                    if (of_block >= 0) join_kind(&kind, &c->kinds[of_block]);
                 }
-        int kind = known ? kind_of(&all, digest, cost) : -1;
-        if (kind < 0) continue;
-        all.of[i] = (uint16_t)(kind + 1);
-        all.kinds[kind].blocks++;
-        all.kinds[kind].drawn++;
+        int at = known ? kind_of(&all, &kind) : -1;
+        if (at < 0) continue;
+        all.of[i] = (uint16_t)(at + 1);
+        all.kinds[at].blocks++;
+        all.kinds[at].drawn++;
         all.known++;
     }
     census_release(c);
@@ -149,7 +156,7 @@ void census_take(const PtxModule *m, const PtxFunction *f, const DeviceLaunch *l
     if (!s->why) {
         SliceRun r;
         slice_run_open(&r, s, l, limit->budget);
-        r.passes = memory_array((size_t)s->n_blocks + 1, sizeof *r.passes);
+        r.passes = memory_array(2 * (size_t)s->n_blocks + 1, sizeof *r.passes);
         r.open = memory_alloc((size_t)s->n_blocks + 1);
         run_blocks(out, &r, limit->seed);
         limit->budget = r.budget;

@@ -14,6 +14,8 @@ typedef struct {
     uint64_t blocks; /* known ones */
     uint64_t drawn;  /* of the blocks that ran; which ones, the seed decides. Of clusters: all */
     double cost;     /* warp-instructions of one */
+    double path;     /* of it, those behind one another, about */
+    uint64_t opens;  /* a digest of the branches that it runs and memory decides */
     uint64_t digest; /* of what its warps run */
 } CensusKind;
 

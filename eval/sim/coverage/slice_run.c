@@ -693,7 +693,10 @@ static int run_from(SliceRun *r, int block, int until, const uint8_t *with, int 
             slice_skip_begin(r, block);
         before = block;
         r->budget -= INST_COST;
-        if (r->passes) r->passes[block] += warps_on(on, n, r->n_lanes);
+        if (r->passes) {
+            r->passes[block] += warps_on(on, n, r->n_lanes);
+            r->passes[s->n_blocks + block]++;
+        }
         for (int i = b->first; i < b->last; i++)
             if (execute(r, &s->insts[i], &m)) return -1;
         switch (b->end) {

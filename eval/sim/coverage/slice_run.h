@@ -24,8 +24,8 @@ typedef struct SliceRun {
     int n_runs, cap_runs;
     int last;       /* the run that what was added last is part of */
     int64_t budget; /* lanes of instructions that are left, about */
-    /* By block of a slice of branches: how often warps run it, and whether a branch within it was not known.
-     * NULL: such a branch stops the run. */
+    /* By block of a slice of branches: how often warps run it, behind these how often it runs for any of
+     * them, and whether a branch within it was not known. NULL: such a branch stops the run. */
     uint64_t *passes;
     uint8_t *open;
     struct SliceTrips **trips; /* by block that begins a loop (slice_skip.h) */

@@ -28,7 +28,7 @@ static void open_visit(const SliceRun *r, Visit *v)
     size_t n = (size_t)r->slice->n_slots, lanes = (size_t)r->n_lanes;
     v->slots = memory_array(n + 1, sizeof *v->slots);
     v->storage = memory_sparse(n * lanes + 1, sizeof *v->storage);
-    v->passes = memory_array((size_t)r->slice->n_blocks + 1, sizeof *v->passes);
+    v->passes = memory_array(2 * (size_t)r->slice->n_blocks + 1, sizeof *v->passes);
     for (size_t i = 0; i < n; i++) v->slots[i].v = v->storage + i * lanes;
 }
 
@@ -52,7 +52,7 @@ static void keep(SliceRun *r, struct SliceTrips *t, const uint8_t *on)
         memcpy(v, from->v, sizeof *v * (size_t)lanes_of(r, from));
         r->budget -= lanes_of(r, from) / 4;
     }
-    memcpy(oldest.passes, r->passes, sizeof *r->passes * (size_t)r->slice->n_blocks);
+    memcpy(oldest.passes, r->passes, sizeof *r->passes * 2 * (size_t)r->slice->n_blocks);
     memcpy(t->on, on, (size_t)r->n_lanes);
     t->visits++;
 }
@@ -191,7 +191,7 @@ static int64_t bounded(const SliceRun *r, const struct SliceTrips *t, int64_t tr
 
 static void go_on(SliceRun *r, const struct SliceTrips *t, int64_t trips)
 {
-    for (int b = 0; b < r->slice->n_blocks; b++)
+    for (int b = 0; b < 2 * r->slice->n_blocks; b++)
         r->passes[b] += (r->passes[b] - t->was->passes[b]) * (uint64_t)trips;
     for (int s = 0; s < r->slice->n_slots; s++)
         for (int i = 0, n = lanes_of(r, &r->slots[s]); i < n; i++)

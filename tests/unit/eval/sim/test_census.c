@@ -23,6 +23,8 @@ typedef struct {
     int n, open;
     uint64_t known, heaviest; /* heaviest: blocks of the kind with the largest cost */
     double most, sum;         /* costs: the largest, and of all blocks */
+    double path;              /* the longest */
+    int opens; /* kinds that memory decides other branches of than of the first one */
 } Found;
 
 static Found take(const char *body, uint32_t grid, uint32_t n, int64_t budget)
@@ -41,6 +43,8 @@ static Found take(const char *body, uint32_t grid, uint32_t n, int64_t budget)
     for (int k = 0; k < c.n; k++) {
         if (c.kinds[k].cost > f.most) f.most = c.kinds[k].cost, f.heaviest = c.kinds[k].blocks;
         f.sum += c.kinds[k].cost * (double)c.kinds[k].blocks;
+        if (c.kinds[k].path > f.path) f.path = c.kinds[k].path;
+        f.opens += c.kinds[k].opens != c.kinds[0].opens;
     }
     if (c.known == grid)
         for (uint32_t b = 0; b < grid; b++) assert_in_range(census_kind(&c, b), 0, c.n - 1);
@@ -54,6 +58,22 @@ static Found loop(const char *bound, uint32_t grid, uint32_t n)
     char body[2048];
     snprintf(body, sizeof body, "%s%s", bound, until_r7);
     return take(body, grid, n, 1000000);
+}
+
+/* One block has a longer way than the others: by the trips of one warp, or by memory. */
+static void test_ways(void **state)
+{
+    (void)state;
+#define FIFTH "setp.ne.s32 %p2, %r2, 5;\n@%p2 bra done;\n"
+    Found all = loop("mov.u32 %r7, 100;\n", 40, 1),
+          one = loop(FIFTH "setp.ge.s32 %p3, %r3, 32;\n@%p3 bra done;\nmov.u32 %r7, 100;\n", 40, 1),
+          open = loop(FIFTH "ld.global.u32 %r7, [%rd2];\n", 40, 1);
+    assert_int_equal(one.n, 2);
+    assert_true(one.path >= all.path && one.most < all.most / 4);
+    assert_int_equal(one.opens, 0);
+    assert_int_equal(open.n, 2);
+    assert_int_equal(open.opens, 1);
+#undef FIFTH
 }
 
 static void test_blocks_of_one_kind(void **state)
@@ -135,6 +155,7 @@ static void test_the_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ways),
         cmocka_unit_test(test_blocks_of_one_kind),
         cmocka_unit_test(test_a_heavy_block_is_found),
         cmocka_unit_test(test_long_loops_are_not_run),
