@@ -274,8 +274,8 @@ static void settle_waits(const Waits *w, double cold, double kept, SimCounts *c)
 }
 
 /* The share of what blocks read again that L2 has kept, of `wave` sectors that a wave reads. Where L2 has
- * halves, half of what one SM reads lies in both. Loops over tiles read again what they have just read: between
- * lies a part of what the block reads in all. touched: sectors that blocks read, each for itself. */
+ * halves, half of what one SM reads lies in both. Loops over tiles read again what they have just read:
+ * between lies a part of what the block reads in all. touched: sectors that blocks read, each for itself. */
 static double own_kept(const Profile *p, const SimCounts *c, double wave, double touched,
                        double again)
 {

@@ -625,7 +625,8 @@ static void test_shared_waits(void **state)
     close_to((double)c.leader_far_waits, 10000 * (1 - 0.75 * 0.9 * near), 0.001);
 }
 
-/* What a second pass over 50 MB by `between` of all loads behind the first one reads of DRAM, as a multiple. */
+/* What a second pass over 50 MB by `between` of all loads behind the first one reads of DRAM, as a
+ * multiple. */
 static double read_again(double between)
 {
     SimCounts c = grid(1000, 256);
