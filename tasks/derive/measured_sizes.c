@@ -11,6 +11,15 @@
 
 enum { HALVINGS = 64, LEAST_AXIS = 4 };
 
+/* What a node takes together. Below zero: the rows of a table whose numbers depend on no input, as those of
+ * positions: the table keeps them. */
+static int64_t together(const GraphBound *b, const GraphCall *c)
+{
+    if (op_is_of(c->call.op, &embedding_family) && !b->values[c->in[1]].varies)
+        return -c->call.tensor[0].size[0];
+    return sizes_reduced(c);
+}
+
 /* reduced: memory for what each node takes together. */
 static int extent_of(const Task *t, const Workload *w, MeasuredExtent *out, int64_t *reduced)
 {
@@ -19,7 +28,7 @@ static int extent_of(const Task *t, const Workload *w, MeasuredExtent *out, int6
     *out = (MeasuredExtent){sizes_flops(b), 1, 0};
     for (int node = 0; node < b->graph->n_nodes; node++) {
         const GraphCall *c = &b->calls[node];
-        int64_t n = reduced[node] = sizes_reduced(c);
+        int64_t n = reduced[node] = together(b, c);
         if (!strncmp(c->call.op->name, "aten.sum.", 9)) out->sums = fmax(out->sums, (double)n);
     }
     for (int i = 0; i < t->n_outputs; i++)
@@ -41,7 +50,7 @@ static int is_alike(const MeasuredSizes *of, const int64_t *now, const int64_t *
         int64_t n = own[node], least = of->few                                     ? of->few
                                        : of->rows && is_row_wise(g->line[node].op) ? of->rows
                                                                                    : n;
-        if (now[node] < (n < least ? n : least)) return 0;
+        if (n < 0 ? now[node] != n : now[node] < (n < least ? n : least)) return 0;
     }
     return 1;
 }

@@ -131,7 +131,7 @@ static void find_last(GraphBound *b)
         b->values[b->values[g->output[i]].base].last = g->n_nodes;
 }
 
-/* Forwards: which contents depend on an input. */
+/* Forwards: which contents depend on an input. A view's are those of what it is a view of. */
 static void find_varying(GraphBound *b)
 {
     const Graph *g = b->graph;
@@ -141,7 +141,7 @@ static void find_varying(GraphBound *b)
         int varies = 0;
         for (int i = 0; i < c->call.n_tensors; i++)
             varies |= b->values[b->values[c->in[i]].base].varies;
-        if (c->call.op->flags & OP_CONSTANT) varies = 0;
+        if (c->call.op->flags & OP_CONSTANT || c->view) varies = 0;
         for (int i = 0; i < c->call.n_results; i++) {
             GraphValue *v = &b->values[g->first[node] + i], *base = &b->values[v->base];
             base->varies |= varies;

@@ -151,12 +151,32 @@ static void test_measured_sizes(void **state)
     task_free(t);
 }
 
+/* A table whose numbers are positions keeps its rows: they depend on no input, though their shape may. */
+static void test_tables_of_positions(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"a = aten.arange(cols)", "b = aten.unsqueeze(a, 0)",
+                                        "c = aten.expand_as(b, x)", "e = aten.embedding(t, c)",
+                                        "y = aten.add.Tensor(e, x_1)"};
+    Small s = {.axes = {{"rows", NULL, 512}, {"cols", NULL, 64}, {"places", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols"),
+                          tensor("t", DTYPE_F32, "places", "32"),
+                          tensor("x_1", DTYPE_F32, "32", NULL)}};
+    MeasuredExtent own, at;
+    Workload w = {.role = ROLE_CHECK, .axis = {512, 64, 64}};
+    small(&s, lines, 5, 3, 3);
+    Task *t = derived(&s.d);
+    assert_int_equal(measured_sizes(&(MeasuredSizes){t, 1e3, 4, 4}, &w, &own, &at), 0);
+    assert_true(w.axis[0] == 4 && w.axis[1] == 4 && w.axis[2] == 64);
+    task_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drawn_sizes),    cmocka_unit_test(test_agrees),
         cmocka_unit_test(test_stored),         cmocka_unit_test(test_many_rows),
-        cmocka_unit_test(test_measured_sizes),
+        cmocka_unit_test(test_measured_sizes), cmocka_unit_test(test_tables_of_positions),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
