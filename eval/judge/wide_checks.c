@@ -41,6 +41,7 @@ typedef struct {
     DrawnSizes *sizes;
     int direction;
     const Workload *narrow, *widest; /* of the direction */
+    int turns; /* the chosen sizes: a block of a capped grid goes on to another place */
 } Choice;
 
 static const PlanContext *context_of(const Choice *c)
@@ -57,8 +58,32 @@ static int64_t wanted_width(const Choice *c, const PlanShape *s, const Workload 
     return TRIPS * trip + 1;
 }
 
-/* Does w have three blocks where the grid grows with the direction, else three trips? */
-static int suits_step(const Choice *c, const PlanStep *step, const Workload *w)
+/* The grid along i where the axes of the direction are half as long. */
+static uint32_t grid_of_half(const Choice *c, const PlanStep *step, const Workload *w, int i)
+{
+    Workload half = *w;
+    PlanShape at;
+    for (int k = 0; k < c->j->task->n_axes; k++)
+        if (c->narrow->axis[k] < c->widest->axis[k]) half.axis[k] = (w->axis[k] + 1) / 2;
+    return plan_shape(context_of(c), &half, step, &at) ? 0 : at.grid[i];
+}
+
+/* A grid that is as large at half of the timed size is capped: its blocks loop over places, and what one
+ * leaves for the next shows where a block has two of them or more. Returns 1 where w has no such block. */
+static int lacks_turns(Choice *c, const PlanStep *step, const Workload *w, int i)
+{
+    PlanShape at, timed;
+    if (plan_shape(context_of(c), c->j->timed, step, &timed) || timed.grid[i] < BLOCKS ||
+        grid_of_half(c, step, c->j->timed, i) != timed.grid[i])
+        return 0;
+    c->turns = !plan_shape(context_of(c), w, step, &at) && at.grid[i] == timed.grid[i] &&
+               grid_of_half(c, step, w, i) == timed.grid[i];
+    return !c->turns;
+}
+
+/* Does w have three blocks where the grid grows with the direction, and turns of these where it is capped,
+ * else three trips? */
+static int suits_step(Choice *c, const PlanStep *step, const Workload *w)
 {
     PlanShape at, narrow, widest;
     int grows = 0;
@@ -69,7 +94,7 @@ static int suits_step(const Choice *c, const PlanStep *step, const Workload *w)
     for (int i = 0; i < 3; i++) {
         if (narrow.grid[i] == widest.grid[i]) continue;
         grows = 1;
-        if (at.grid[i] < BLOCKS) return 0;
+        if (at.grid[i] < BLOCKS || lacks_turns(c, step, w, i)) return 0;
     }
     return grows || drawn_sizes_width(c->sizes, c->direction, w) >= wanted_width(c, &at, w);
 }
@@ -86,7 +111,7 @@ static double threads_at(const Choice *c, const Workload *w)
     return all;
 }
 
-static int suits(const Choice *c, const Workload *w)
+static int suits(Choice *c, const Workload *w)
 {
     const Plan *p = &c->j->candidate.plan;
     for (int i = 0; i < p->n_steps; i++)
@@ -109,6 +134,7 @@ static int takes_other_branch(const Judgement *j, const Workload *w)
 static const Workload *choose(Choice *c)
 {
     const Workload *best = c->narrow = drawn_sizes_at(c->sizes, c->direction, 0), *w;
+    c->turns = 0;
     if (!best || takes_other_branch(c->j, best)) return NULL;
     if (!c->j->candidate.plan.n_kernels || c->direction == drawn_sizes_directions(c->sizes) - 1)
         return best;
@@ -253,17 +279,23 @@ static int check_directions(Judgement *j)
 {
     const Workload *list[DRAWN_DIRECTIONS];
     double scales[DRAWN_DIRECTIONS];
+    int turns[DRAWN_DIRECTIONS];
     const Task *t = j->task;
     Choice c = {.j = j, .sizes = cases_drawn_sizes(j->evaluator->cases, t, j->evaluator->seed)};
     int n = 0, all = drawn_sizes_directions(c.sizes);
     for (c.direction = j->candidate.plan.n_ops > FEW_OPS ? all - 1 : 0; c.direction < all;
          c.direction++) {
         scales[n] = checks_scales[c.direction % CHECKS_SCALES];
-        if ((list[n] = choose(&c))) n++;
+        list[n] = choose(&c);
+        turns[n] = c.turns && list[n] && task_has_variant(t, list[n], VARIANT_LARGE_ROWS);
+        n += list[n] != NULL;
     }
     int rc = compile_ops(j, list, n);
     if (rc) return rc < 0 ? -1 : 0;
-    for (int i = 0; i < n && !rc; i++) rc = check_sizes(j, list[i], scales[i]);
+    for (int i = 0; i < n && !rc; i++) {
+        rc = check_sizes(j, list[i], scales[i]);
+        if (!rc && turns[i]) rc = check_variant(j, list[i], VARIANT_LARGE_ROWS, 1.0);
+    }
     return rc ? rc : check_long_rows(j, list, n);
 }
 
