@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "eval/sim/exec/barrier.h"
 #include "eval/sim/exec/splits.h"
+#include "eval/sim/memory/access.h"
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/block_waits.h"
 #include "eval/sim/memory/bulk_copy.h"
@@ -738,6 +739,7 @@ void exec_release(Exec *x)
     block_release(x);
     order_release(x);
     waits_release(x);
+    access_release(x);
     for (Frame *f = x->all_frames, *next; f; f = next) {
         next = f->next;
         free(f);

@@ -109,6 +109,7 @@ struct Exec {
     int64_t block_floor;                  /* the budget below which the block has taken that */
     ExecReserve reserve;                  /* of a launch that may be run in part; else zeros */
     int64_t block_cost;                   /* charged to the budget for the start of a block */
+    struct Pattern *patterns;             /* of addresses (memory/access.c); NULL: none is kept */
     AsyncCopies *async;                   /* cp.async under way; NULL: none issued */
     BulkCopies *bulk;                     /* cp.async.bulk under way */
     WgmmaReads *wgmma;                    /* products under way; NULL: none issued */

@@ -21,7 +21,7 @@ enum { HALF_ANY, HALF_SAME, HALF_ROW };
 
 /* The lanes' addresses relative to the first active lane's, and what follows from them. Loops
  * repeat a pattern, so an access usually compares it and computes nothing. */
-typedef struct {
+typedef struct Pattern {
     uint32_t mask, phase; /* phase: the low two bits of the base */
     int size;             /* bytes per lane; 0: the pattern is empty */
     int32_t delta[LANES]; /* 0 for inactive lanes */

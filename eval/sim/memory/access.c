@@ -4,12 +4,16 @@
 #include "eval/sim/memory/access.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/memory.h"
 #include "eval/sim/memory/shadow.h"
 
 /* In thread-instructions: of a new pattern and its checks; of a page of memory that was not used lately; of
  * one that the launch has not used. */
 enum { RANGE_COST = 24, FAR_COST = 250, FRESH_COST = 3500 };
+
+enum { PATTERNS = 256 /* that are kept, in 110 kB */ };
 
 /* ---- addresses ---- */
 
@@ -159,6 +163,27 @@ static void build_pattern(Pattern *p, const int32_t *delta, uint32_t m, int size
     add_wavefronts(p, sorted, n);
 }
 
+/* Warps that alternate, and addresses that are exchanged by a row's number, come back to a few patterns:
+ * these are kept by their lanes. */
+static void find_pattern(Exec *x, const int32_t *delta, const Access *a, Pattern *to)
+{
+    const uint32_t phase = (uint32_t)a->base & 3;
+    uint32_t mixed = a->mask * 0x85ebca6bu + (uint32_t)a->size * 8 + phase;
+    if (!x->patterns) x->patterns = memory_array(PATTERNS, sizeof *x->patterns);
+    for (uint32_t i = 0; i < LANES; i++) mixed += (uint32_t)delta[i] * (2 * i + 1) * 0x9e3779b1u;
+    Pattern *p = &x->patterns[mixed * 2654435761u / (UINT32_MAX / PATTERNS + 1)];
+    if (p->mask != a->mask || p->size != a->size || p->phase != phase ||
+        memcmp(p->delta, delta, sizeof p->delta))
+        build_pattern(p, delta, a->mask, a->size, phase);
+    *to = *p;
+}
+
+void access_release(Exec *x)
+{
+    free(x->patterns);
+    x->patterns = NULL;
+}
+
 /* Are the differences those of the pattern, which were built of the same mask? */
 static int has_deltas(const Warp *w, const MemOp *mo, uint32_t m, int first, const int32_t *delta)
 {
@@ -200,7 +225,7 @@ int access_begin(Warp *w, const Inst *in, uint32_t mask, Access *a)
         (mo->address_kind == ADDRESS_FIXED || has_deltas(w, mo, mask, a->first, p->delta)))
         return 1;
     if (!lane_deltas(w, mo, mask, a->first, delta)) return 0;
-    build_pattern(p, delta, mask, a->size, (uint32_t)a->base & 3);
+    find_pattern(w->x, delta, a, p);
     exec_charge(w->x, RANGE_COST * p->n_ranges);
     return 1;
 }

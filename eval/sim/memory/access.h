@@ -26,6 +26,7 @@ enum { ACCESS_ALONE_COST = 50 }; /* of a lane that is taken alone, in thread-ins
 /* Fills *a. Returns 0 when the lanes' addresses are too far apart for 32-bit differences: the
  * caller then takes the lanes one by one. */
 int access_begin(Warp *w, const Inst *in, uint32_t mask, Access *a);
+void access_release(Exec *x); /* the patterns that are kept */
 uint64_t access_lane_address(const Warp *w, const MemOp *mo, int lane);
 
 /* The space of a generic address. */

@@ -43,9 +43,9 @@ struct AsyncCopies {
     uint64_t clock; /* counts copies that are issued, and landings */
     uint64_t began; /* the block, by the clock */
     struct Landed {
-        uint64_t at; /* when the last copy to the word landed */
-        int clash;   /* its line, where another one left other bytes; -1: none did */
-    } * landed;      /* by word of shared memory */
+        uint64_t at : 40;    /* when the last copy to the word landed */
+        uint64_t clash : 24; /* 1 + its line, where another one left other bytes; 0: none did */
+    } * landed;              /* by word of shared memory */
     uint32_t words;
 };
 
@@ -120,14 +120,15 @@ static int always_changes(const Access *a, const Warp *w, int lane, const unsign
 
 /* Notes that a word of a lane's copy lands. Where a copy that was under way at the same time has left other
  * bytes, the word has no value. */
-static void note_landing(Exec *x, const AsyncCopy *c, int lane, int word)
+static inline void note_landing(Exec *x, const AsyncCopy *c, int lane, int word)
 {
+    enum { LAST_LINE = (1 << 24) - 2 };
     uint64_t at = c->to[lane] + (uint64_t)word * 4;
     struct Landed *l = &x->async->landed[at / 4];
-    int clashes =
-        l->at > c->issued &&
-        (l->clash >= 0 || memcmp(x->cta.shared + at, c->data[lane] + (size_t)word * 4, 4));
-    *l = (struct Landed){x->async->clock, clashes ? c->line : -1};
+    int clashes = l->at > c->issued &&
+                  (l->clash || memcmp(x->cta.shared + at, c->data[lane] + (size_t)word * 4, 4));
+    const uint64_t line = (uint64_t)(c->line < LAST_LINE ? c->line : LAST_LINE) + 1;
+    *l = (struct Landed){x->async->clock & ((1ull << 40) - 1), (clashes ? line : 0) & 0xffffff};
     if (clashes) shared_forget(&x->cta, at / 4);
 }
 
@@ -242,8 +243,8 @@ int async_clash_at(const Exec *x, uint64_t at, uint32_t bytes)
 {
     const AsyncCopies *all = x->async;
     for (uint64_t word = at / 4; all && word < all->words && word * 4 < at + bytes; word++)
-        if (all->landed[word].at > all->began && all->landed[word].clash >= 0)
-            return all->landed[word].clash;
+        if (all->landed[word].at > all->began && all->landed[word].clash)
+            return (int)all->landed[word].clash - 1;
     return -1;
 }
 

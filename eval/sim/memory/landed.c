@@ -140,9 +140,12 @@ void landed_meet(Warp *w)
 int landed_missing(const Warp *w, uint64_t at, uint64_t bytes, uint32_t *barrier)
 {
     const Landed *l = w->x->landed;
+    uint32_t fine = 0; /* of the word before */
     if (!l || !l->active || is_foreign(w->x)) return 0;
     for (uint64_t word = at >> 2; word <= (at + bytes - 1) >> 2; word++) {
-        const uint32_t by = l->brought[word], landing = by >> SLOT_BITS, slot = by & (SLOTS - 1);
+        if (l->brought[word] == fine) continue;
+        const uint32_t by = fine = l->brought[word], landing = by >> SLOT_BITS,
+                       slot = by & (SLOTS - 1);
         if (landing < l->first || l->known[w->index][slot] >= landing) continue;
         *barrier = l->at[slot];
         return -1;
