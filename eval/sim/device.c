@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "eval/candidate/cubin.h"
 #include "eval/device/memory_shares.h"
+#include "eval/sim/coverage/visits.h"
 #include "eval/sim/decode/decode.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/sim_launches.h"
@@ -49,6 +50,7 @@ static int sim_open(const char *arg, Device **out, Error *err)
         free(d);
         return -1;
     }
+    d->mem.visits = visits_new();
     DeviceInfo *i = &d->info;
     snprintf(i->device_class, sizeof i->device_class, "sim:%s", p->name);
     snprintf(i->name, sizeof i->name, "%s", p->title);
@@ -96,6 +98,7 @@ static void sim_close(Device *d)
     exec_release(&d->exec);
     work_release(&d->predicted);
     free(d->sampled);
+    visits_free(d->mem.visits);
     devmem_close(&d->mem);
     free(d);
 }

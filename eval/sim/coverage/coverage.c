@@ -9,6 +9,7 @@
 #include "eval/sim/coverage/slice_bases.h"
 #include "eval/sim/coverage/slice_decode.h"
 #include "eval/sim/coverage/slice_run.h"
+#include "eval/sim/coverage/visits.h"
 
 static int by_place(const BlockRun *p, const BlockRun *q)
 {
@@ -118,13 +119,17 @@ static int mark_runs(void *of, SliceRun *r)
     return 0;
 }
 
-static int run_block(SliceRun *r, uint64_t b)
+static int run_block(SliceRun *r, VisitedLaunch *told, uint64_t b)
 {
+    const int64_t before = r->budget;
+    if (visits_again(told, r, b)) return 0;
     const uint32_t *grid = r->launch->grid;
     const uint32_t block[3] = {(uint32_t)(b % grid[0]), (uint32_t)(b / grid[0] % grid[1]),
                                (uint32_t)(b / grid[0] / grid[1])};
     if (slice_run_block(r, block)) return -1;
+    const int64_t took = before - r->budget;
     join_runs(r);
+    visits_keep(told, r, b, took);
     return 0;
 }
 
@@ -134,6 +139,7 @@ typedef struct {
     int64_t n;
     CoverageSee *see;
     void *to;
+    VisitedLaunch *launch;
 } Visit;
 
 /* Runs blocks until each is done. */
@@ -143,7 +149,7 @@ static void run_blocks(SliceRun *r, const Visit *v, uint64_t *ran)
     Written done = {.bytes = (uint64_t)grid[0] * grid[1] * grid[2], .unit = 1};
     for (uint64_t b = 0; (b = written_next(&done, b)) < done.bytes; ++*ran) {
         uint64_t before = done.marked;
-        if (run_block(r, b) || v->see(v->to, r)) break;
+        if (run_block(r, v->launch, b) || v->see(v->to, r)) break;
         mark_blocks(r, &done);
         r->budget -= 8 * (int64_t)(done.marked - before);
     }
@@ -153,7 +159,7 @@ static void run_blocks(SliceRun *r, const Visit *v, uint64_t *ran)
 static void run_some(SliceRun *r, const Visit *v, uint64_t *ran)
 {
     for (int64_t i = 0; i < v->n; i++, ++*ran) {
-        if (run_block(r, v->id[i])) return;
+        if (run_block(r, v->launch, v->id[i])) return;
         memset(&r->box, 0, sizeof r->box);
         if (v->see(v->to, r)) return;
     }
@@ -209,7 +215,7 @@ int coverage_has_access(const CoverageOf *of)
     return found;
 }
 
-static void visit(const CoverageOf *of, int64_t *budget, const Visit *v, Coverage *out)
+static void visit(const CoverageOf *of, int64_t *budget, Visit *v, Coverage *out)
 {
     Slice *s = slice_of(of);
     const char *why = s->why;
@@ -218,6 +224,7 @@ static void visit(const CoverageOf *of, int64_t *budget, const Visit *v, Coverag
         slice_run_open(&r, s, of->launch, *budget);
         if (of->thin) slice_run_thin(&r);
         r.either = of->either;
+        v->launch = visits_of(of->mem->visits, &r);
         if (v->id)
             run_some(&r, v, &out->ran);
         else
@@ -234,13 +241,13 @@ static void visit(const CoverageOf *of, int64_t *budget, const Visit *v, Coverag
 void coverage_visit(const CoverageOf *of, int64_t *budget, CoverageSee *see, void *to,
                     Coverage *out)
 {
-    visit(of, budget, &(Visit){NULL, 0, see, to}, out);
+    visit(of, budget, &(Visit){NULL, 0, see, to, NULL}, out);
 }
 
 void coverage_visit_some(const CoverageOf *of, const uint64_t *id, int64_t n, int64_t *budget,
                          CoverageSee *see, void *to, Coverage *out)
 {
-    visit(of, budget, &(Visit){id, n, see, to}, out);
+    visit(of, budget, &(Visit){id, n, see, to, NULL}, out);
 }
 
 void coverage_find(const CoverageOf *of, int64_t *budget, Coverage *out)

@@ -100,7 +100,8 @@ typedef struct {
     uint64_t loads, loads_most, age_length, age, next_age;
     int assume;  /* unwritten bytes of a writable buffer read as zeros, which is no fault */
     int assumed; /* that has happened, or a load of a variable that other blocks may have changed */
-    AccessTrace *trace; /* of what kernels access; NULL: nobody asks */
+    AccessTrace *trace;             /* of what kernels access; NULL: nobody asks */
+    struct VisitedLaunches *visits; /* coverage/visits.h; NULL: they are not kept */
 } DevMem;
 
 /* Reserves `bytes` of memory, a multiple of the page size. Returns 0 or -1. */

@@ -10,6 +10,7 @@
 #include "eval/device/tensor_map.h"
 #include "eval/sim/coverage/coverage.h"
 #include "eval/sim/coverage/reaching.h"
+#include "eval/sim/coverage/visits.h"
 
 enum { BYTES = 1 << 20 };
 
@@ -124,6 +125,58 @@ static void test_one_block_stands_for_all(void **state)
     assert_true(f.known);
     assert_int_equal(f.holes, 0);
     assert_int_equal(f.ran, 1);
+}
+
+/* The left budget, and what is not written, of a launch that is asked about. */
+static Found ask(Launched *x, int64_t *budget)
+{
+    Coverage c;
+    Found f;
+    coverage_find(&x->of, budget, &c);
+    f.holes = written_holes(&c.of[0], &f.first);
+    f.ran = c.ran;
+    f.known = !c.why[0];
+    coverage_release(&c);
+    return f;
+}
+
+/* Both launches are asked about, one of which keeps what blocks have told. */
+static void assert_same_answer(Launched *kept, Launched *fresh, int64_t budget)
+{
+    int64_t left = budget, left_fresh = budget;
+    const Found f = ask(kept, &left), g = ask(fresh, &left_fresh);
+    assert_int_equal(f.holes, g.holes);
+    assert_int_equal(f.first, g.first);
+    assert_int_equal(f.ran, g.ran);
+    assert_int_equal(f.known, g.known);
+    assert_int_equal(left, left_fresh);
+}
+
+static void test_a_block_tells_once(void **state)
+{
+    (void)state;
+    static Launched kept, fresh;
+    char body[2048];
+    const int64_t enough = 100000000;
+    uint32_t n = BYTES / 4 - 100;
+    snprintf(body, sizeof body,
+             "xor.b32 %%r2, %%r2, 5;\nmad.lo.s32 %%r6, %%r2, %%r4, %%r3;\n"
+             "setp.ge.s32 %%p1, %%r6, %%r1;\n@%%p1 bra done;\n%sdone:\n",
+             put);
+    launch(&kept, body, BYTES / 1024, 256, n);
+    launch(&fresh, body, BYTES / 1024, 256, n);
+    kept.mem.visits = visits_new();
+    int64_t left = enough;
+    assert_true(ask(&fresh, &left).ran > 8);
+    for (int i = 0; i < 2; i++) assert_same_answer(&kept, &fresh, enough);
+    assert_same_answer(&kept, &fresh, (enough - left) / 2);
+    n /= 2;
+    memcpy(kept.l.params + 8, &n, sizeof n);
+    memcpy(fresh.l.params + 8, &n, sizeof n);
+    assert_same_answer(&kept, &fresh, enough);
+    visits_free(kept.mem.visits);
+    launched_close(&kept);
+    launched_close(&fresh);
 }
 
 static void test_the_tail_is_another_block(void **state)
@@ -346,6 +399,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_block_stands_for_all),
                                        cmocka_unit_test(test_the_tail_is_another_block),
+                                       cmocka_unit_test(test_a_block_tells_once),
+                                       cmocka_unit_test(test_a_block_tells_once),
                                        cmocka_unit_test(test_small_grids_and_repeated_blocks),
                                        cmocka_unit_test(test_quotients),
                                        cmocka_unit_test(test_fields_and_high_halves),
