@@ -1,7 +1,5 @@
 /* From a draft to the text of a task.json, step after step: sizes, draws, tolerances, what the gate
  * says of each check workload, and the text. */
-#include "tasks/derive/derive.h"
-
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -12,7 +10,8 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "tasks/derive/algebra.h"
-#include "tasks/derive/broken.h"
+#include "tasks/derive/derivation.h"
+#include "tasks/derive/derive.h"
 #include "tasks/derive/derive_gate.h"
 #include "tasks/derive/draws.h"
 #include "tasks/derive/exponential.h"
@@ -21,6 +20,65 @@
 #include "tasks/derive/task_text.h"
 #include "tasks/derive/tolerances.h"
 #include "tasks/derive/trial.h"
+
+/* ---- the first line whose result is not finite: a graph is run once and its results are watched ---- */
+
+enum { SEED = 1 };
+
+typedef struct {
+    int first, nan; /* nodes; -1: none yet */
+} Seen;
+
+/* 1: some element is infinite or a NaN; 2: some is a NaN. */
+static int broken(const double *x, int64_t n)
+{
+    int found = 0;
+    for (int64_t k = 0; k < n && found < 2; k++)
+        if (!isfinite(x[k])) found = isnan(x[k]) ? 2 : 1;
+    return found;
+}
+
+/* A mask is filled with infinities on purpose. */
+static int fills(const OpCall *c)
+{
+    static const char *const words[] = {"fill", "full", "where", "scalar_tensor"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(c->op->name, words[i])) return 1;
+    return 0;
+}
+
+static int watch(void *ctx, const GraphStep *s, Error *err)
+{
+    Seen *seen = ctx;
+    const OpCall *c = &s->b->calls[s->node].call;
+    int before = fills(c), after = 0;
+    (void)err;
+    if (seen->first >= 0) return 0;
+    for (int i = 0; i < c->n_results; i++) {
+        int now = s->out[i] ? broken(s->out[i], op_elements(&c->result[i])) : 0;
+        after = now > after ? now : after;
+    }
+    if (!after) return 0;
+    for (int i = 0; i < c->n_tensors && !before; i++)
+        before = broken(s->in[i], op_elements(&c->tensor[i]));
+    if (!before) seen->first = s->node;
+    if (after == 2 && seen->nan < 0) seen->nan = s->node;
+    return 0;
+}
+
+/* The node, at some sizes and for the inputs as they are drawn now: the first whose arguments are finite and
+ * whose result is not, numbers that it is asked to fill in left out; else the first that gives a NaN. -1:
+ * none. */
+static int broken_node(const Derivation *v, const Sizes *s)
+{
+    Seen seen = {-1, -1};
+    const GraphHook hook = {.ctx = &seen, .results = watch};
+    Trial t;
+    if (trial_open(&t, v, s, SEED, NULL, NULL)) return -1;
+    int rc = trial_run(&t, &hook, NULL);
+    trial_close(&t);
+    return rc ? -1 : seen.first >= 0 ? seen.first : seen.nan;
+}
 
 enum { PATH_BYTES = 4096, MORE_WORK = 16, WIDER = 8, ATTEMPTS = 3, CALMER = 8 };
 /* How sizes and draws are chosen. Where small sizes say nothing, larger ones and wider draws may (a clamp
