@@ -69,30 +69,34 @@ static int append_packed(void *buffer, const char *data, size_t len)
     return buffer_append(buffer, data, len);
 }
 
-static msgpack_packer packer_on(Buffer *b)
-{
+/* A value that is being packed. */
+typedef struct {
+    Buffer b;
     msgpack_packer pk;
-    msgpack_packer_init(&pk, b, append_packed);
-    return pk;
+} Value;
+
+static msgpack_packer *begin(Value *v)
+{
+    buffer_init(&v->b, MAX_RECORD_VALUE);
+    msgpack_packer_init(&v->pk, &v->b, append_packed);
+    return &v->pk;
 }
 
-static void take_value(Record *r, const char *key, Buffer *b)
+static void take_value(Record *r, const char *key, Value *v)
 {
     Field *f = add_field(r, key, FIELD_VALUE);
-    if (b->full) r->too_long = f->key;
-    f->len = b->len;
-    f->bytes = buffer_detach(b);
-    buffer_release(b);
+    if (v->b.full) r->too_long = f->key;
+    f->len = v->b.len;
+    f->bytes = buffer_detach(&v->b);
+    buffer_release(&v->b);
 }
 
 void record_textn(Record *r, const char *key, const char *s, size_t n)
 {
-    Buffer b;
-    buffer_init(&b, MAX_RECORD_VALUE);
-    msgpack_packer pk = packer_on(&b);
-    msgpack_pack_str(&pk, n);
-    buffer_append(&b, s, n);
-    take_value(r, key, &b);
+    Value v;
+    msgpack_pack_str(begin(&v), n);
+    buffer_append(&v.b, s, n);
+    take_value(r, key, &v);
 }
 
 void record_text(Record *r, const char *key, const char *s)
@@ -102,76 +106,59 @@ void record_text(Record *r, const char *key, const char *s)
 
 void record_bytes(Record *r, const char *key, const void *data, size_t n)
 {
-    Buffer b;
-    buffer_init(&b, MAX_RECORD_VALUE);
-    msgpack_packer pk = packer_on(&b);
-    msgpack_pack_bin(&pk, n);
-    buffer_append(&b, data, n);
-    take_value(r, key, &b);
+    Value v;
+    msgpack_pack_bin(begin(&v), n);
+    buffer_append(&v.b, data, n);
+    take_value(r, key, &v);
 }
 
-void record_int(Record *r, const char *key, int64_t v)
+void record_int(Record *r, const char *key, int64_t x)
 {
-    Buffer b;
-    buffer_init(&b, MAX_RECORD_VALUE);
-    msgpack_packer pk = packer_on(&b);
-    msgpack_pack_int64(&pk, v);
-    take_value(r, key, &b);
+    Value v;
+    msgpack_pack_int64(begin(&v), x);
+    take_value(r, key, &v);
 }
 
-void record_float(Record *r, const char *key, double v)
+void record_float(Record *r, const char *key, double x)
 {
-    Buffer b;
-    buffer_init(&b, MAX_RECORD_VALUE);
-    msgpack_packer pk = packer_on(&b);
-    msgpack_pack_double(&pk, v);
-    take_value(r, key, &b);
+    Value v;
+    msgpack_pack_double(begin(&v), x);
+    take_value(r, key, &v);
 }
 
-void record_bool(Record *r, const char *key, int v)
+void record_bool(Record *r, const char *key, int x)
 {
-    Buffer b;
-    buffer_init(&b, MAX_RECORD_VALUE);
-    msgpack_packer pk = packer_on(&b);
-    if (v)
-        msgpack_pack_true(&pk);
-    else
-        msgpack_pack_false(&pk);
-    take_value(r, key, &b);
+    Value v;
+    (x ? msgpack_pack_true : msgpack_pack_false)(begin(&v));
+    take_value(r, key, &v);
 }
 
-void record_ints(Record *r, const char *key, const int64_t *v, size_t n)
+void record_ints(Record *r, const char *key, const int64_t *x, size_t n)
 {
-    Buffer b;
-    buffer_init(&b, MAX_RECORD_VALUE);
-    msgpack_packer pk = packer_on(&b);
-    msgpack_pack_array(&pk, n);
-    for (size_t i = 0; i < n; i++) msgpack_pack_int64(&pk, v[i]);
-    take_value(r, key, &b);
+    Value v;
+    msgpack_pack_array(begin(&v), n);
+    for (size_t i = 0; i < n; i++) msgpack_pack_int64(&v.pk, x[i]);
+    take_value(r, key, &v);
 }
 
-void record_floats(Record *r, const char *key, const double *v, size_t n)
+void record_floats(Record *r, const char *key, const double *x, size_t n)
 {
-    Buffer b;
-    buffer_init(&b, MAX_RECORD_VALUE);
-    msgpack_packer pk = packer_on(&b);
-    msgpack_pack_array(&pk, n);
-    for (size_t i = 0; i < n; i++) msgpack_pack_double(&pk, v[i]);
-    take_value(r, key, &b);
+    Value v;
+    msgpack_pack_array(begin(&v), n);
+    for (size_t i = 0; i < n; i++) msgpack_pack_double(&v.pk, x[i]);
+    take_value(r, key, &v);
 }
 
-void record_texts(Record *r, const char *key, const char *const *v, size_t n)
+void record_texts(Record *r, const char *key, const char *const *x, size_t n)
 {
-    Buffer b;
-    buffer_init(&b, MAX_RECORD_VALUE);
-    msgpack_packer pk = packer_on(&b);
-    msgpack_pack_array(&pk, n);
+    Value v;
+    msgpack_pack_array(begin(&v), n);
     for (size_t i = 0; i < n; i++) {
-        size_t len = strlen(v[i]);
-        msgpack_pack_str(&pk, len);
-        buffer_append(&b, v[i], len);
+        size_t len = strlen(x[i]);
+        msgpack_pack_str(&v.pk, len);
+        buffer_append(&v.b, x[i], len);
     }
-    take_value(r, key, &b);
+    take_value(r, key, &v);
 }
 
 static Record *add_child(Field *f)
@@ -198,11 +185,9 @@ void record_copy(Record *r, const View *v)
         const msgpack_object_kv *kv = &v->map->via.map.ptr[i];
         char *key = memory_strndup(kv->key.via.str.ptr, kv->key.via.str.size);
         if (!find_field(r, key)) {
-            Buffer b;
-            buffer_init(&b, MAX_RECORD_VALUE);
-            msgpack_packer pk = packer_on(&b);
-            msgpack_pack_object(&pk, kv->val);
-            take_value(r, key, &b);
+            Value value;
+            msgpack_pack_object(begin(&value), kv->val);
+            take_value(r, key, &value);
         }
         free(key);
     }
@@ -222,7 +207,8 @@ static int encode(const Record *r, Buffer *out, int depth, Error *err)
     const Field **order = memory_array(r->n, sizeof *order);
     for (size_t i = 0; i < r->n; i++) order[i] = &r->fields[i];
     qsort(order, r->n, sizeof *order, by_key);
-    msgpack_packer pk = packer_on(out);
+    msgpack_packer pk;
+    msgpack_packer_init(&pk, out, append_packed);
     msgpack_pack_map(&pk, r->n);
     int rc = 0;
     for (size_t i = 0; i < r->n && !rc; i++) {

@@ -18,12 +18,12 @@ void record_free(Record *r); /* and its children */
 void record_text(Record *r, const char *key, const char *s);
 void record_textn(Record *r, const char *key, const char *s, size_t n);
 void record_bytes(Record *r, const char *key, const void *data, size_t n);
-void record_int(Record *r, const char *key, int64_t v);
-void record_float(Record *r, const char *key, double v);
-void record_bool(Record *r, const char *key, int v);
-void record_ints(Record *r, const char *key, const int64_t *v, size_t n); /* copied */
-void record_floats(Record *r, const char *key, const double *v, size_t n);
-void record_texts(Record *r, const char *key, const char *const *v, size_t n);
+void record_int(Record *r, const char *key, int64_t x);
+void record_float(Record *r, const char *key, double x);
+void record_bool(Record *r, const char *key, int x);
+void record_ints(Record *r, const char *key, const int64_t *x, size_t n); /* copied */
+void record_floats(Record *r, const char *key, const double *x, size_t n);
+void record_texts(Record *r, const char *key, const char *const *x, size_t n);
 Record *record_map(Record *r, const char *key);  /* a nested map; owned by r */
 Record *record_item(Record *r, const char *key); /* append a map to the list `key`; owned by r */
 int record_encode(const Record *r, Buffer *out, Error *err); /* appended to out */

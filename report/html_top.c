@@ -6,6 +6,48 @@
 
 #include "report/report.h"
 
+/* ---- a run that is going on ---- */
+
+static void stage(const RunStatus *s, int i, Buffer *b)
+{
+    char elapsed[32];
+    const StageStatus *k = &s->stage[i];
+    int total = k->planned ? k->planned : 1, done = k->planned ? k->rounds : k->done;
+    buffer_printf(b, "<tr><td>%s<td>", run_stage_names[i]);
+    if (k->planned) buffer_printf(b, "%d of %d", k->rounds, k->planned);
+    buffer_puts(b, "<td>");
+    if (k->rules) buffer_puts(b, run_status_duration(k->seconds, elapsed));
+    buffer_printf(b,
+                  "<td class=\"left\">%s<td class=\"bar\"><div class=\"whole\"><i class=\"part\" "
+                  "style=\"width:%.0f%%\"></i></div></tr>\n",
+                  k->failed    ? "failed"
+                  : k->done    ? "done"
+                  : k->running ? "under way"
+                  : k->rules   ? "begun"
+                               : "waits",
+                  100.0 * done / total);
+}
+
+static void html_live(const RunStatus *s, Buffer *b)
+{
+    buffer_puts(
+        b, "<p class=\"note\"><b>This run is going on.</b> The page is of what is finished "
+           "so far; it is written after every round and reloads itself. The samples that "
+           "compare the stages come at the end.</p>\n<div class=\"scroll\"><table "
+           "class=\"narrow\"><tr><th>stage<th>rounds<th>time<th class=\"left\">state<th></tr>\n");
+    for (int i = 0; i < STAGES; i++) stage(s, i, b);
+    buffer_puts(b, "</table></div>\n");
+    for (int i = 0; i < s->n_rules; i++) {
+        const RunRule *r = &s->rules[i];
+        if (r->state != RULE_FAILED) continue;
+        buffer_puts(b, "<p class=\"note\">");
+        html_text(b, r->name);
+        buffer_printf(b, " failed with exit %d: ", r->exit_status);
+        html_text(b, r->said);
+        buffer_puts(b, "</p>\n");
+    }
+}
+
 void html_text(Buffer *b, const char *s)
 {
     html_escape(b, s, strlen(s));

@@ -28,7 +28,7 @@ static void read_counters(const View *v, const char *key, Counters *out)
     }
 }
 
-static ReportTask *find_task(Report *r, const char *name)
+ReportTask *report_task(const Report *r, const char *name)
 {
     for (int i = 0; i < r->tasks.n; i++)
         if (!strcmp(r->tasks.tasks[i]->name, name)) return &r->task[i];
@@ -182,7 +182,7 @@ static int load_stage(Report *r, ReportStage stage, const char *samples, const c
         return -1;
     for (long i = 0; i < set.n; i++) {
         const Sample *s = &set.items[i];
-        ReportTask *t = find_task(r, s->task);
+        ReportTask *t = report_task(r, s->task);
         if (!t) continue; /* the report has no such task */
         if (!t->task->degenerate && !t->task->heldout) r->outcomes[stage][s->outcome]++;
         if (s->unanswered) {
@@ -264,7 +264,7 @@ static int load_round_verdict(Report *r, int round, const Unanswered *u, const V
     Verdict verdict;
     char *name = view_strdup(v, "task", err);
     int rc = -(!name || verdict_read(v, &verdict, err));
-    ReportTask *t = rc ? NULL : find_task(r, name);
+    ReportTask *t = rc ? NULL : report_task(r, name);
     if (t && is_unanswered(u, v)) {
         notes_unanswered(r);
     } else if (t) {
@@ -380,7 +380,7 @@ static int load_result(void *ctx, const View *v, Error *err)
              !view_float(v, "baseline_us", &baseline_us, err) &&
              !view_bool(v, "predicted", &predicted, err))
         k = class_index(r, device, err);
-    ReportTask *t = k < 0 ? NULL : find_task(r, name);
+    ReportTask *t = k < 0 ? NULL : report_task(r, name);
     if (t) {
         t->class_score[k] = said == OUTCOME_OK ? score : NAN;
         t->class_outcome[k] = said;
@@ -443,7 +443,7 @@ static int load_again(Report *r, const char *samples, const char *verdicts, Erro
     if (notes_file(r, verdicts, err) || samples_load(samples, verdicts, &set, err)) return -1;
     r->judged_again = 1;
     for (long i = 0; i < set.n; i++) {
-        ReportTask *t = find_task(r, set.items[i].task);
+        ReportTask *t = report_task(r, set.items[i].task);
         if (!t || set.items[i].outcome == OUTCOME_EVALUATOR_ERROR) continue;
         note_doubt(r, &set.items[i].verdict);
         judged_again(r, t, &set.items[i]);

@@ -95,13 +95,6 @@ static int read_answers(Report *r, const char *path, int whole, Answers *out, Er
     return -(rc || more < 0); /* the caller frees them in any case */
 }
 
-static int task_index(const Report *r, const char *name)
-{
-    for (int i = 0; i < r->tasks.n; i++)
-        if (!strcmp(r->tasks.tasks[i]->name, name)) return i;
-    return -1;
-}
-
 /* Counts a verdict of a listed answer to a train task. */
 static int read_verdict(Report *r, const View *v, const Answers *answers, Error *err)
 {
@@ -114,10 +107,10 @@ static int read_verdict(Report *r, const View *v, const Answers *answers, Error 
     const Answer *hit = rc || !answers->n
                             ? NULL
                             : bsearch(&key, answers->items, (size_t)answers->n, sizeof key, by_id);
-    int at = hit ? task_index(r, task) : -1;
-    if (at >= 0 && outcome != OUTCOME_EVALUATOR_ERROR && !r->tasks.tasks[at]->degenerate &&
-        !r->tasks.tasks[at]->heldout) {
+    const ReportTask *t = hit ? report_task(r, task) : NULL;
+    if (t && outcome != OUTCOME_EVALUATOR_ERROR && !t->task->degenerate && !t->task->heldout) {
         ReportModel *m = &r->models[hit->model];
+        int64_t at = t - r->task;
         m->attempted++;
         m->succeeded += outcome == OUTCOME_OK;
         m->best[at] = fmax(m->best[at], outcome == OUTCOME_OK ? fmax(1, score) : 1);

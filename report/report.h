@@ -153,6 +153,7 @@ void report_files_release(ReportFiles *f);
 /* Reads the artifacts. The caller releases *out, also after an error. f must stay valid. */
 int report_load(const ReportFiles *f, Report *out, Error *err);
 void report_release(Report *r);
+ReportTask *report_task(const Report *r, const char *name); /* NULL: the report has no such task */
 
 /* ---- models.c: the rows of teachers and endpoints ---- */
 /* whole 0: the samples are of one producer, and are read only if it has a row. */
@@ -245,10 +246,6 @@ void kernel_figures(const Report *r, const ReportTask *t, Buffer *b);
 /* Writes DIR/best/<task>.cu for each task with a correct kernel, and removes the other .cu files of
  * earlier reports there. */
 int best_write(const Report *r, const char *dir, Error *err);
-
-/* ---- html_live.c ---- */
-/* Of a run that is going on: its stages and what its programs do. */
-void html_live(const RunStatus *s, Buffer *b);
 
 /* ---- html_top.c: the first screen and the table of stages ---- */
 void html_text(Buffer *b, const char *s); /* escaped */

@@ -12,7 +12,7 @@
 #include "tasks/gate.h"
 #include "tasks/task.h"
 
-/* ---- a task's check workloads as NumPy's files: inputs as drawn, and what the reference makes of them ---- */
+/* ---- check workloads as files of NumPy: inputs as drawn, and what the reference makes of them ---- */
 
 enum { EXAMPLE_MAX_ELEMENTS = 1 << 24 }; /* of one tensor */
 

@@ -28,7 +28,7 @@
  *   flops      "rows*cols": the least that any kernel must move and compute
  *   precision  {"matmul": "highest", "cudnn_tf32": true}, optional: how eager PyTorch computes float32
  *              (base/precision.h), which the baseline does too; without it PyTorch's default
- *   budget     "2x" or "1e-3", optional: the error that is allowed (base/error_budget.h)
+ *   budget     "2x" or "1e-3", optional: the error that is allowed (base/precision.h)
  *   workloads  [{"role": "check"|"time"|"sim", "axes": {"rows": 7, "cols": 33}}]; optional in each:
  *              "atol" {"y": [a, b, c, d, e]}, which replaces the tolerance's: at input scales 1, 8
  *              and 1/8, for needles and for special values; "note", a sentence about the sizes.
@@ -55,7 +55,6 @@
 #include "base/digest.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "base/error_budget.h"
 #include "base/expr.h"
 #include "base/precision.h"
 #include "tasks/graph/graph.h"

@@ -1,6 +1,6 @@
 /* The error of outputs: the largest difference of an element from the reference in double precision. A
  * candidate's stands beside that of its baseline, which is what eager PyTorch launches, on the same inputs,
- * and beside the budget (base/error_budget.h) where the task or the run has one.
+ * and beside the budget (base/precision.h) where the task or the run has one.
  *
  * A budget is judged there: on a simulator at the sizes that it runs whole, on a GPU at the timed ones. One
  * that is looser than the tolerance loosens the checks of drawn contents, at most ERRORS_LOOSEST-fold. All

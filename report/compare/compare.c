@@ -147,13 +147,6 @@ static void fill_figures(Paired *p, CompareRow *row)
     if (!sum[0].succeeded || !sum[1].succeeded) row->geomean.interval = (Interval){NAN, NAN, NAN};
 }
 
-static const ReportTask *task_of(const Report *r, const char *name)
-{
-    for (int i = 0; i < r->tasks.n; i++)
-        if (!strcmp(r->task[i].task->name, name)) return &r->task[i];
-    return NULL;
-}
-
 static const Tally *tally_of(const ReportTask *t, int stage)
 {
     return stage < REPORT_STAGES ? &t->stage[stage] : &t->run;
@@ -163,7 +156,7 @@ static void compare_stage(const Report *a, const Report *b, int stage, int heldo
 {
     Paired p = {memory_array((size_t)a->tasks.n, sizeof *p.task), 0};
     for (int i = 0; i < a->tasks.n; i++) {
-        const ReportTask *x = &a->task[i], *y = task_of(b, x->task->name);
+        const ReportTask *x = &a->task[i], *y = report_task(b, x->task->name);
         if (!y || x->task->degenerate || x->task->heldout != heldout) continue;
         p.task[p.n++] = (Both){{tally_of(x, stage), tally_of(y, stage)}};
     }
@@ -181,7 +174,7 @@ static void compare_kernels(const Report *a, const Report *b, CompareKernel **ou
     *out = memory_array((size_t)a->tasks.n, sizeof **out);
     *n = 0;
     for (int i = 0; i < a->tasks.n; i++) {
-        const ReportTask *x = &a->task[i], *y = task_of(b, x->task->name);
+        const ReportTask *x = &a->task[i], *y = report_task(b, x->task->name);
         if (!y) continue;
         CompareKernel k = {.task = x->task->name,
                            .heldout = x->task->heldout,

@@ -184,13 +184,6 @@ static int panel(Panel *p, Buffer *b)
 
 /* ---- the panels ---- */
 
-static const double *value_of(const FileNumbers *f, const char *name)
-{
-    for (int i = 0; i < f->n_steps; i++)
-        if (!strcmp(f->steps[i].name, name)) return &f->steps[i].value;
-    return NULL;
-}
-
 /* The 95% interval of a share of n, by Wilson. */
 static void interval(double share, double n, Point *p)
 {
@@ -206,13 +199,13 @@ static void add_value(const FileNumbers *f, const char *name, const char *count,
                       Series *s)
 {
     char end[64];
-    const double *v = value_of(f, name), *of = count ? value_of(f, count) : NULL, *low, *high;
+    const double *v = run_number(f, name), *of = count ? run_number(f, count) : NULL, *low, *high;
     if (!v || !isfinite(*v)) return;
     Point p = {x, *v, NAN, NAN};
     snprintf(end, sizeof end, "%s.low", name);
-    low = value_of(f, end);
+    low = run_number(f, end);
     snprintf(end, sizeof end, "%s.high", name);
-    high = value_of(f, end);
+    high = run_number(f, end);
     if (of && *of >= 1)
         interval(*v, *of, &p);
     else if (low && high && isfinite(*low) && isfinite(*high))
@@ -414,12 +407,6 @@ int curves_write(const RunNumbers *n, Buffer *b)
 
 enum { LINE = 960, ROW = 18, NAME = 170, MAX_ROWS = 60 };
 
-/* Log files have the names of rules; another name is not put into the page. */
-static int is_plain(const char *name)
-{
-    return !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")];
-}
-
 static double spent_on(const RunRule *r, int n, const char *stage, size_t len)
 {
     double sum = 0;
@@ -448,7 +435,7 @@ static void stage_row(const Timeline *t, const char *stage, int row, Buffer *b)
     buffer_printf(b, s < 120 ? "%.0f s</text>" : "%.1f min</text>", s < 120 ? s : s / 60);
     for (int i = 0; i < n; i++) {
         if (strncmp(r[i].name, stage, len) != 0 || (r[i].name[len] != '-' && r[i].name[len]) ||
-            !is_plain(r[i].name))
+            !run_name_is_plain(r[i].name))
             continue;
         double x = NAME + (r[i].start - t->start) * t->scale, w = fmax(1, r[i].seconds * t->scale);
         buffer_printf(b,
@@ -470,7 +457,7 @@ int timeline_write(const RunRule *rules, int n, Buffer *b)
     int rows = 0;
     for (int i = 0; i < n; i++) {
         size_t len = strcspn(rules[i].name, "-");
-        int known = !is_plain(rules[i].name);
+        int known = !run_name_is_plain(rules[i].name);
         start = fmin(start, rules[i].start);
         end = fmax(end, rules[i].start + rules[i].seconds);
         for (int k = 0; k < rows; k++)

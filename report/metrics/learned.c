@@ -12,14 +12,8 @@ enum { MAX_ROUNDS = 12 };
 
 static double value_of(const FileNumbers *f, const char *name)
 {
-    for (int i = 0; f && i < f->n_steps; i++)
-        if (!strcmp(f->steps[i].name, name)) return f->steps[i].value;
-    return NAN;
-}
-
-static int is_plain(const char *name)
-{
-    return !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")];
+    const double *v = run_number(f, name);
+    return v ? *v : NAN;
 }
 
 static void percent(Buffer *b, double v)
@@ -58,7 +52,7 @@ int learned_techniques(const RunNumbers *n, Buffer *b)
     buffer_puts(b, "</tr>\n");
     for (int i = 0; i < f[0]->n_steps; i++) {
         const char *name = f[0]->steps[i].name;
-        if (strncmp(name, "technique.", 10) != 0 || !is_plain(name)) continue;
+        if (strncmp(name, "technique.", 10) != 0 || !run_name_is_plain(name)) continue;
         buffer_printf(b, "<tr><td>%s", name + 10);
         for (int k = 0; k < rounds; k++) percent(b, value_of(f[k], name));
         buffer_puts(b, "</tr>\n");

@@ -159,3 +159,15 @@ void run_numbers_release(RunNumbers *n)
     free(n->files);
     *n = (RunNumbers){0};
 }
+
+const double *run_number(const FileNumbers *f, const char *name)
+{
+    for (int i = 0; i < f->n_steps; i++)
+        if (!strcmp(f->steps[i].name, name)) return &f->steps[i].value;
+    return NULL;
+}
+
+int run_name_is_plain(const char *name)
+{
+    return !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")];
+}

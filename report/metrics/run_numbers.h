@@ -38,6 +38,11 @@ typedef struct {
 void run_numbers_read(const RunFolder *run, int steps_only, RunNumbers *n);
 void run_numbers_release(RunNumbers *n);
 
+/* The first value of a name in a file; NULL: it has none. */
+const double *run_number(const FileNumbers *f, const char *name);
+/* Whether a name that comes from a run's files may be put into the page as it is. */
+int run_name_is_plain(const char *name);
+
 /* Writes RUN/metrics/steps.jsonl, a JSON object a line, and for each stage an event file of TensorBoard
  * below RUN/metrics/STAGE. Equal steps give equal bytes. */
 int steps_write(const RunFolder *run, const RunNumbers *n, Error *err);

@@ -60,6 +60,8 @@ int run_status_queue(RunStatus *s, const char *url);
 void run_status_release(RunStatus *s);
 /* For people, a line each. colours: with escape sequences. */
 void run_status_text(const RunStatus *s, int colours, Buffer *out);
+/* "42 s", "3 min 05 s", "2 h 07 min" */
+const char *run_status_duration(double seconds, char out[32]);
 /* Whether a terminal gets them: not where NO_COLOR is set to something. */
 int run_status_colours(void);
 /* One JSON object. */

@@ -11,8 +11,7 @@ static const char *const bold[2] = {"", "\033[1m"}, *const red[2] = {"", "\033[3
                          *const green[2] = {"", "\033[32m"}, *const faint[2] = {"", "\033[2m"},
                          *const plain[2] = {"", "\033[0m"};
 
-/* "42 s", "3 min 05 s", "2 h 07 min" */
-static const char *duration(double seconds, char out[32])
+const char *run_status_duration(double seconds, char out[32])
 {
     long s = lround(seconds < 0 ? 0 : seconds);
     if (s < 60)
@@ -34,7 +33,7 @@ static void put_head(const RunStatus *s, int c, Buffer *b)
                   : s->state == RUN_STOPPED ? ""
                                             : green[c],
                   run_state_names[s->state], plain[c]);
-    if (s->n_rules) buffer_printf(b, ", %s of work", duration(s->seconds, elapsed));
+    if (s->n_rules) buffer_printf(b, ", %s of work", run_status_duration(s->seconds, elapsed));
     buffer_printf(b, "\nprofile %s, model %s%s, judged on %s\n", run_folder_setting(f, "PROFILE"),
                   policy, run_folder_has(f, "trained") ? "" : " (its weights are not trained)",
                   run_folder_setting(f, "DEVICE"));
@@ -44,7 +43,8 @@ static void put_progress(const RunRule *r, Buffer *b)
 {
     char left[32];
     buffer_printf(b, "%s %ld of %ld %s", r->what, r->done, r->total, r->unit);
-    if (r->rate > 0) buffer_printf(b, ", %.1f/s, %s left", r->rate, duration(r->left, left));
+    if (r->rate > 0)
+        buffer_printf(b, ", %.1f/s, %s left", r->rate, run_status_duration(r->left, left));
 }
 
 static void put_stages(const RunStatus *s, int c, Buffer *b)
@@ -56,7 +56,7 @@ static void put_stages(const RunStatus *s, int c, Buffer *b)
         char rounds[32] = "";
         if (k->planned) snprintf(rounds, sizeof rounds, "%d of %d", k->rounds, k->planned);
         buffer_printf(b, "%-9s %-12s %-12s %s%s%s\n", run_stage_names[i], rounds,
-                      k->rules ? duration(k->seconds, elapsed) : "",
+                      k->rules ? run_status_duration(k->seconds, elapsed) : "",
                       k->failed ? red[c]
                       : k->done ? green[c]
                                 : "",
@@ -83,7 +83,7 @@ static void put_rules(const RunStatus *s, int c, Buffer *b)
         if (r->what[0])
             put_progress(r, b);
         else
-            buffer_printf(b, "for %s", duration(s->now - r->start, time));
+            buffer_printf(b, "for %s", run_status_duration(s->now - r->start, time));
         buffer_puts(b, "\n");
     }
     for (int i = 0; i < s->n_rules; i++) {

@@ -96,7 +96,7 @@ typedef struct {
      * once, in order. */
     const char *results;
     const Precision *precision; /* NULL: PyTorch's default */
-    const char *budget;         /* base/error_budget.h; NULL: none */
+    const char *budget;         /* base/precision.h; NULL: none */
     const DraftShape *shapes;   /* n_shapes; none: the module's own sizes are timed */
     int n_shapes;
 } Draft;

@@ -11,7 +11,7 @@ typedef struct {
     const char *const *tags;
     int n_tags, level, heldout;
     const Precision *precision; /* NULL: PyTorch's default */
-    const char *budget;         /* base/error_budget.h; NULL: none */
+    const char *budget;         /* base/precision.h; NULL: none */
     const DraftShape *shapes;   /* n_shapes (tasks/derive/shapes.h); none: the module's own sizes */
     int n_shapes;
 } ImportOptions;
