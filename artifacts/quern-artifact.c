@@ -357,7 +357,6 @@ int main(int argc, char **argv)
         .min_words = 2,
         .max_words = -1,
     };
-    log_open("quern-artifact");
     const char **words = memory_array((size_t)argc, sizeof *words);
     int n = flags_parse(&spec, argc, argv, words), status = 0;
     const char *command = words[0];

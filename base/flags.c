@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/exit_status.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/version.h"
 #include "base/words.h"
@@ -227,6 +228,7 @@ static void begin(const FlagSpec *spec)
 int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words)
 {
     int n = 0, only_words = 0;
+    log_open(spec->program);
     begin(spec);
     for (int i = 1; i < argc;) {
         if (only_words || argv[i][0] != '-' || !argv[i][1]) {

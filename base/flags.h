@@ -41,8 +41,8 @@ typedef struct {
     int checkable;    /* the program takes --check-flags: its main calls flags_checked */
 } FlagSpec;
 
-/* Puts the positional words into `words`, an array of max_words entries, of argc where max_words is
- * -1. More words are a usage error. Returns their number. */
+/* Opens the log under the program's name (base/log.h). Puts the positional words into `words`, an array of
+ * max_words entries, of argc where max_words is -1. More words are a usage error. Returns their number. */
 int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words);
 
 /* Returns 1 when the flag stood on the command line that was parsed last. */

@@ -140,7 +140,6 @@ int main(int argc, char **argv)
     char verdict[PACKAGE_VERDICT_TEXT];
     const char **words = memory_array((size_t)argc, sizeof *words);
     flags_parse(&spec, argc, argv, words);
-    log_open("quern-export");
     opt.path = words[0];
     opt.seed = (uint64_t)seed;
     need_flags();

@@ -37,7 +37,6 @@ int main(int argc, char **argv)
                            0,
                            0};
     flags_parse(&spec, argc, argv, (const char **)argv);
-    log_open("quern-ablation");
     char *arm_list = memory_strdup(arms), *seed_list = memory_strdup(seeds);
     int n_arms = split(arm_list, arm, ABLATION_MAX_ARMS),
         n_seeds = split(seed_list, seed, ABLATION_MAX_SEEDS), missing = 0;

@@ -233,7 +233,6 @@ int main(int argc, char **argv)
                            .flags = flags,
                            .max_words = 1};
     flags_parse(&spec, argc, argv, words);
-    log_open("quern-blunt");
     TaskSet set;
     Error err;
     if (taskset_load(root, words[0], &set, &err)) log_die(&err);

@@ -81,7 +81,6 @@ int main(int argc, char **argv)
                            .min_words = 1,
                            .max_words = 1};
     flags_parse(&spec, argc, argv, words);
-    log_open("quern-gap");
     Error err;
     RunFolder folder;
     if (run_folder_open(words[0], runs, &folder, &err) || print_run(&folder, &err)) log_die(&err);

@@ -288,7 +288,6 @@ int main(int argc, char **argv)
     Session *x = memory_alloc(sizeof *x);
     const char **files = memory_array((size_t)argc, sizeof *files);
     int n = flags_parse(&spec, argc, argv, files);
-    log_open("quern-mutate");
     x->start = clock_seconds();
     open_session(x, files, n);
     run(x);

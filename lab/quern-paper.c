@@ -19,7 +19,6 @@ int main(int argc, char **argv)
                            .min_words = 1,
                            .max_words = 1};
     flags_parse(&spec, argc, argv, words);
-    log_open("quern-paper");
     Error err;
     RunFolder folder;
     ReportFiles files;

@@ -98,7 +98,6 @@ int main(int argc, char **argv)
                            0,
                            0};
     flags_parse(&spec, argc, argv, (const char **)argv);
-    log_open("quern-search");
     stop_install();
     Error err;
     ArtifactSpec out;

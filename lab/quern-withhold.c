@@ -23,7 +23,6 @@ int main(int argc, char **argv)
                                     "quern-collect --without.",
                            .flags = flags};
     flags_parse(&spec, argc, argv, NULL);
-    log_open("quern-withhold");
     Error err;
     TaskSet tasks;
     Buffer text;

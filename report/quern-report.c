@@ -150,7 +150,6 @@ int main(int argc, char **argv)
                            "Write report.html, report.tsv and best/<task>.cu of a finished run.",
                            flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
-    log_open("quern-report");
     stop_install();
     Error err;
     if (!(live && is_early(output)) && make(output, live, &err)) log_die(&err);

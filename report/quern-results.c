@@ -74,18 +74,14 @@ int main(int argc, char **argv)
                            0};
     if (argc > MAX_CLASSES + 8) flags_usage_error(&spec, "at most %d verdict files", MAX_CLASSES);
     int n = flags_parse(&spec, argc, argv, words);
-    log_open("quern-results");
     stop_install();
     Error err;
     ArtifactSpec out;
     TaskSet tasks;
-    artifact_spec_init(&out, "results", "quern-results");
-    config_from_flags(&out, flags);
-    if (taskset_load(root, only, &tasks, &err) || artifact_spec_input(&out, samples, &err))
+    config_spec(&out, "results", &spec, NULL);
+    if (artifact_spec_input(&out, samples, &err) || config_tasks(&out, root, only, &tasks, &err) ||
+        config_inputs(&out, words, n, &err))
         log_die(&err);
-    artifact_spec_input_digest(&out, "tasks", tasks.digest);
-    for (int i = 0; i < n; i++)
-        if (artifact_spec_input(&out, words[i], &err)) log_die(&err);
     if (artifact_same(&out, output)) return 0;
     ArtifactWriter *w;
     if (artifact_create(output, &out, &w, &err)) log_die(&err);

@@ -269,7 +269,6 @@ int main(int argc, char **argv)
                      .min_words = 1,
                      .max_words = -1};
     const char **words = memory_array((size_t)argc, sizeof *words);
-    log_open("quern-task");
     int n = flags_parse(&spec, argc, argv, words), status = 2;
     if (!strcmp(words[0], "list"))
         status = list(root, words + 1, n - 1);

@@ -64,7 +64,6 @@ int main(int argc, char **argv)
     const double begun = clock_seconds();
     flags_parse(&spec, argc, argv, words);
     queue_url_check_flag(&spec, redis);
-    log_open("quern-tune");
     stop_install();
     task_at_path(&root, &task);
     int at = taskset_need(&tasks, root, task, &err);

@@ -24,7 +24,6 @@ int main(int argc, char **argv)
         .max_words = COMPARE_MAX_RUNS};
     const char **words = memory_array((size_t)argc, sizeof *words);
     int n = flags_parse(&spec, argc, argv, words);
-    log_open("quern-compare");
     stop_install();
     Error err;
     Buffer text;

@@ -469,7 +469,6 @@ int main(int argc, char **argv)
     RunFolder f;
     const char **words = memory_array((size_t)argc, sizeof *words);
     int n = flags_parse(&spec, argc, argv, words), rc = 0;
-    log_open("quern-metrics");
     stop_install();
     if (args.once && args.steps) flags_usage_error(&spec, "--once and --steps exclude each other");
     for (int i = 0; i < n; i++) {

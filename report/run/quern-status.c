@@ -28,7 +28,6 @@ int main(int argc, char **argv)
         .max_words = 1};
     const char **words = memory_array((size_t)argc, sizeof *words);
     flags_parse(&spec, argc, argv, words);
-    log_open("quern-status");
     stop_install();
     Error err;
     RunStatus s;

@@ -114,7 +114,6 @@ int main(int argc, char **argv)
         .max_words = 1};
     const char **words = memory_array((size_t)argc, sizeof *words);
     flags_parse(&spec, argc, argv, words);
-    log_open("quern-watch");
     stop_install();
     Error err;
     RunState state;

@@ -110,7 +110,6 @@ int prompt_program(int argc, char **argv, const PromptVariant *v)
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
     flags_checked();
-    log_open(spec.program);
     stop_install();
     Error err;
     PromptOptions o = options_of(&f);

@@ -46,7 +46,6 @@ int main(int argc, char **argv)
     if (near ? !memory || output || samples || verdicts : !output || !samples || !verdicts)
         flags_usage_error(&spec,
                           "expected --samples, --verdicts and --output, or --hacks and --near");
-    log_open("quern-hacks");
     stop_install();
     if (near) {
         show_nearest(memory, near);

@@ -24,15 +24,13 @@ int main(int argc, char **argv)
                            "Make prompts that show an answer and its verdict, for a next turn.",
                            flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
-    log_open("quern-refine");
     stop_install();
     Error err;
     ArtifactSpec out;
     TaskSet tasks;
     PromptFacts facts;
     SampleSet set;
-    artifact_spec_init(&out, "prompts", "quern-refine");
-    config_from_flags(&out, flags);
+    config_spec(&out, "prompts", &spec, NULL);
     if (config_inputs(&out, (const char *[]){samples, verdicts, baselines}, 3, &err) ||
         config_tasks(&out, root, only, &tasks, &err))
         log_die(&err);

@@ -97,13 +97,11 @@ int main(int argc, char **argv)
     flags_checked();
     if (!o.samples || !o.verdicts || !o.output)
         flags_usage_error(&spec, "--samples, --verdicts and --output are needed");
-    log_open("quern-review");
     stop_install();
     Error err;
     ArtifactSpec out;
     TaskSet tasks;
-    artifact_spec_init(&out, "reviews", "quern-review");
-    config_from_flags(&out, flags);
+    config_spec(&out, "reviews", &spec, NULL);
     const char *const inputs[] = {o.samples, o.verdicts, o.pool, o.hacks};
     if (config_inputs(&out, inputs, 4, &err) || config_tasks(&out, o.root, o.only, &tasks, &err))
         log_die(&err);

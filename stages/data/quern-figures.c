@@ -50,10 +50,9 @@ static void count(const Options *o, ArtifactSpec *out)
     SampleSet set;
     TaskSet tasks = {0};
     const char *const inputs[] = {o->samples, o->verdicts};
-    for (int i = 0; i < 2; i++)
-        if (inputs[i] && artifact_spec_input(out, inputs[i], &err)) log_die(&err);
-    if (o->only && taskset_load(o->root, o->only, &tasks, &err)) log_die(&err);
-    if (o->only) artifact_spec_input_digest(out, "tasks", tasks.digest);
+    if (config_inputs(out, inputs, 2, &err) ||
+        (o->only && config_tasks(out, o->root, o->only, &tasks, &err)))
+        log_die(&err);
     if (o->output && artifact_same(out, o->output)) return;
     if (samples_load(o->samples, o->verdicts, &set, &err) ||
         write_figures(&set, o->only ? &tasks : NULL, o, out, &err))
@@ -85,11 +84,9 @@ int main(int argc, char **argv)
         "comparisons are right.",
         flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
-    log_open("quern-figures");
     stop_install();
     ArtifactSpec out;
-    artifact_spec_init(&out, "metrics", "quern-figures");
-    config_from_flags(&out, flags);
+    config_spec(&out, "metrics", &spec, NULL);
     count(&o, &out);
     artifact_spec_release(&out);
     return log_close(0);

@@ -53,7 +53,6 @@ int main(int argc, char **argv)
                            0};
     const char **words = memory_array((size_t)argc, sizeof *words);
     int n = flags_parse(&spec, argc, argv, words), rc = 0;
-    log_open("quern-join");
     stop_install();
     Error err;
     ArtifactSpec out;

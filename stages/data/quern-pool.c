@@ -133,12 +133,9 @@ static void make_pool(const Options *o, ArtifactSpec *out)
     Pool pool;
     SampleSet set = {0};
     const char *const inputs[] = {o->pool_path, o->samples, o->verdicts, o->reviews, o->prompts};
-    for (int i = 0; i < 5; i++)
-        if (inputs[i] && artifact_spec_input(out, inputs[i], &err)) log_die(&err);
-    if (history_inputs(o->sets, out, &err) ||
-        (o->best && taskset_load(o->root, o->only, &tasks, &err)))
+    if (config_inputs(out, inputs, 5, &err) || history_inputs(o->sets, out, &err) ||
+        (o->best && config_tasks(out, o->root, o->only, &tasks, &err)))
         log_die(&err);
-    if (o->best) artifact_spec_input_digest(out, "tasks", tasks.digest);
     if (artifact_same(out, o->output)) return;
     if (pool_load(o->pool_path, &pool, &err) ||
         (o->samples && samples_load(o->samples, o->verdicts, &set, &err)) ||
@@ -190,12 +187,10 @@ int main(int argc, char **argv)
     if (o.sets && !o.best) flags_usage_error(&spec, "--sets goes with --best");
     if (o.kernel && (o.best || o.samples))
         flags_usage_error(&spec, "--kernel goes with --pool alone");
-    log_open("quern-pool");
     stop_install();
     if (o.kernel) return log_close(print_best(o.pool_path, o.kernel, o.output));
     ArtifactSpec out;
-    artifact_spec_init(&out, o.best ? "samples" : "pool", "quern-pool");
-    config_from_flags(&out, flags);
+    config_spec(&out, o.best ? "samples" : "pool", &spec, NULL);
     make_pool(&o, &out);
     artifact_spec_release(&out);
     return log_close(0);

@@ -54,7 +54,7 @@ void config_spec(ArtifactSpec *s, const char *kind, const FlagSpec *program, Con
 {
     artifact_spec_init(s, kind, program->program);
     config_from_flags(s, program->flags);
-    add_changes(s, program->flags, d);
+    if (d) add_changes(s, program->flags, d);
 }
 
 int config_inputs(ArtifactSpec *s, const char *const *paths, int n, Error *err)

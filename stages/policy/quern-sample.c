@@ -135,7 +135,6 @@ int main(int argc, char **argv)
     Budget budget;
     const BudgetPrice price = read_spending(&o, &spec, &budget);
     flags_checked();
-    log_open("quern-sample");
     stop_install();
     Error err;
     ArtifactSpec out;

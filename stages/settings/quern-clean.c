@@ -139,7 +139,6 @@ int main(int argc, char **argv)
     char run[PATH_MAX], queue[PATH_MAX + 8];
     Error err;
     flags_parse(&spec, argc, argv, words);
-    log_open("quern-clean");
     if (args.free && args.all) flags_usage_error(&spec, "--free and --all exclude each other");
     if (!*words[0] || strstr(words[0], "..") || words[0][0] == '/')
         flags_usage_error(&spec, "expected the name of a run, found '%s'", words[0]);

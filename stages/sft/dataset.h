@@ -27,39 +27,4 @@ typedef struct {
 int dataset_write(const SampleSet *s, const TaskSet *tasks, const DatasetOptions *o,
                   const char *path, const ArtifactSpec *spec, long *kept, Error *err);
 
-/* ---- for the parts of this module ---- */
-
-/* The examples of one task that are being written. */
-typedef struct {
-    ArtifactWriter *w;
-    const SampleSet *samples;
-    const Task *task;
-    const DatasetOptions *o;
-    PromptStyle style;
-    const Sample **correct; /* distinct correct kernels, the best first */
-    char **design;          /* a description of each */
-    int n;
-} TaskExamples;
-
-typedef struct {
-    const Sample *of; /* the answer is, or is made of, its text */
-    const char *kind;
-    long k; /* last part of the id */
-    const Buffer *prompt;
-    const char *answer;
-} DatasetExample;
-
-int dataset_example(ArtifactWriter *w, const DatasetExample *e, Error *err);
-/* Whether a is faster than b beyond doubt: their intervals do not meet, and 2% lie between them. */
-int dataset_beats(const Sample *a, const Sample *b);
-
-/* ---- examples of a second turn (stages/crl/prompts.h): the prompt shows a kernel and its verdict, the
- * answer is a better kernel of the same task. Of a wrong kernel it is the correct one that differs
- * least, of a correct one the faster one that differs least. A teacher's mistake is one edit of a
- * correct kernel, so that its correction is often that kernel. Without such examples a model from
- * scratch does not know what a second turn asks for. ---- */
-
-/* Writes up to floor(n c) examples; c is o->corrections. Wrong kernels and correct ones take turns. */
-int corrections_write(const TaskExamples *x, Error *err);
-
 #endif

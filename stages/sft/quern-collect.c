@@ -328,11 +328,10 @@ static void collect(const Options *o, const Teachers *teachers, Budget *budget, 
     Queue *q = NULL;
     uint64_t inputs = (uint64_t)o->eval_seed;
     artifact_spec_config(out, "max-tokens", "%lld", (long long)o->max_new);
-    if (taskset_load(o->root, o->only, &tasks, &err) ||
-        (o->baselines && artifact_spec_input(out, o->baselines, &err)) ||
-        prompt_facts_load(1, o->device, o->baselines, facts, &err))
+    if (config_inputs(out, &o->baselines, 1, &err) ||
+        prompt_facts_load(1, o->device, o->baselines, facts, &err) ||
+        config_tasks(out, o->root, o->only, &tasks, &err))
         log_die(&err);
-    artifact_spec_input_digest(out, "tasks", tasks.digest);
     for (int i = 0; i < teachers->n && o->trials; i++)
         if (teacher_input(&teachers->items[i], &tasks, out, &err)) log_die(&err);
     if (artifact_same(out, o->output)) return;
@@ -407,7 +406,6 @@ int main(int argc, char **argv)
         "Stage 1: collect kernels from teachers until enough of them are correct.", .flags = flags,
         .checkable = 1};
     flags_parse(&spec, argc, argv, (const char **)argv);
-    log_open("quern-collect");
     stop_install();
     Error err;
     Teachers teachers;
@@ -419,8 +417,7 @@ int main(int argc, char **argv)
     if (budget_parse(o.budget, &budget, &err) || teachers_read(o.names, &common, &teachers, &err))
         flags_usage_error(&spec, "%s", err.text);
     flags_checked();
-    artifact_spec_init(&out, "samples", "quern-collect");
-    config_from_flags(&out, flags);
+    config_spec(&out, "samples", &spec, NULL);
     if (o.without && designs_read(o.without, &without, &out, &err)) log_die(&err);
     collect(&o, &teachers, &budget, &facts, &out);
     teachers_release(&teachers);

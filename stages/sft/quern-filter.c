@@ -36,17 +36,15 @@ int main(int argc, char **argv)
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
     flags_checked();
-    log_open("quern-filter");
     stop_install();
     Error err;
     ArtifactSpec out;
     config_spec(&out, "dataset", &spec, &defaults);
     TaskSet tasks;
     SampleSet set;
-    if (taskset_load(root, only, &tasks, &err) ||
-        config_inputs(&out, (const char *[]){samples, verdicts, baselines}, 3, &err))
+    if (config_inputs(&out, (const char *[]){samples, verdicts, baselines}, 3, &err) ||
+        config_tasks(&out, root, only, &tasks, &err))
         log_die(&err);
-    artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
     long kept;
     PromptFacts facts;

@@ -301,7 +301,6 @@ int learn_program(const LearnProgram *p, LearnOptions *l)
     engine_check(p->engine, p->program, l->base);
     engine_required(p->engine, p->program, p->required);
     flags_checked();
-    log_open(p->program->program);
     stop_install();
     config_spec(&spec, "manifest", p->program, p->defaults);
     engine_config(p->engine, &spec);

@@ -441,7 +441,6 @@ int main(int argc, char **argv)
         .max_words = -1};
     const char **files = memory_array((size_t)argc, sizeof *files);
     int n = flags_parse(&spec, argc, argv, files), failed = 0;
-    log_open("quern-derive");
     if (is_again == (folder != NULL))
         flags_usage_error(&spec, "either --output or --again is expected");
     if (is_again) failed = all_again(root, files, n);

@@ -625,7 +625,6 @@ int main(int argc, char **argv)
             "norms, products, scans, convolutions, pools and losses.",
         .flags = flags};
     flags_parse(&spec, argc, argv, words);
-    log_open("quern-generate");
     const GenerateSpec s = {(int)train, (int)composition, (int)family, (uint64_t)seed, beside};
     Error err;
     if (generate_tasks(&s, folder, &err)) log_die(&err);

@@ -103,7 +103,6 @@ int main(int argc, char **argv)
                      .max_words = 1};
     const char **words = memory_array((size_t)argc, sizeof *words);
     char own[NAME_SIZE];
-    log_open("quern-import");
     omp_set_num_threads(1); /* a derivation works on small arrays, for which threads mostly wait */
     flags_parse(&spec, argc, argv, words);
     default_name(words[0], own);
