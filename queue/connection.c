@@ -12,9 +12,9 @@
 #include <sys/time.h>
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "queue/limits.h"
 #include "queue/url.h"
 
 /* REPLY_S: a server that does not reply for this long, beyond the block time, counts as lost.
@@ -348,4 +348,15 @@ redisReply *connection_ask(Connection *c, const Command *command)
     redisReply *reply = NULL;
     const Exchange x = {command, &reply, 1, EXCHANGE_ONCE};
     return connection_exchange(c, &x, NULL) ? NULL : reply;
+}
+
+int queue_limits_read(const char *url, QueueLimits *out, Error *err)
+{
+    static const double week_s = 7 * 24 * 3600;
+    *out = (QueueLimits){30, 60, 10000, strncmp(url, "unix:", 5) ? week_s : 0};
+    const EnvironmentNumber table[] = {{"lease", 0.05, 3600, &out->lease_s},
+                                       {"retry", 0.001, 86400, &out->retry_s},
+                                       {"jobs", 1, 1e9, &out->jobs},
+                                       {"results", 0, 1e9, &out->results_s}};
+    return environment_numbers("QUERN_QUEUE", table, sizeof table / sizeof *table, err);
 }

@@ -71,4 +71,16 @@ const char *reply_text(const redisReply *r);
 /* Returns whether r is an error with this prefix, the first word of its text. */
 int reply_is_error(const redisReply *r, const char *prefix);
 
+/* ---- what $QUERN_QUEUE sets: "lease=30,retry=60,jobs=10000,results=604800", all of them or some ---- */
+
+typedef struct {
+    double lease_s;   /* of a job, 30 */
+    double retry_s;   /* a lost server is tried again, 60 */
+    double jobs;      /* that may wait on one stream, 10000 */
+    double results_s; /* results are kept: 7 days, over unix: for ever, which is 0 */
+} QueueLimits;
+
+/* The limits for the server at the URL. */
+int queue_limits_read(const char *url, QueueLimits *out, Error *err);
+
 #endif

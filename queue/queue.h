@@ -19,7 +19,7 @@ typedef struct Queue Queue;
 
 /* Open a queue. url NULL: $QUERN_REDIS; name NULL: "quern". version: of the jobs and results.
  * Loads the Lua library when the server lacks it. All functions below reconnect with back-off for
- * up to 60 s after the connection is lost. $QUERN_QUEUE changes the limits (queue/limits.h). */
+ * up to 60 s after the connection is lost. $QUERN_QUEUE changes the limits (queue/connection.h). */
 int queue_open(const char *url, const char *name, const char *version, Queue **out, Error *err);
 void queue_close(Queue *q); /* NULL is allowed */
 /* Lower the time that calls wait for a lost server. It is never raised. */
@@ -47,7 +47,7 @@ typedef struct {
 
 /* Enqueue n jobs, in pipelines. states[n] become QUEUED, DUPLICATE when the job is queued already,
  * DONE when it is finished, or DEAD when it was buried (queue_retry revives it). Blocks, at most
- * 600 s, while a stream has as many jobs as it may (queue/limits.h). */
+ * 600 s, while a stream has as many jobs as it may (queue/connection.h). */
 int queue_enqueue(Queue *q, const QueueNew *jobs, size_t n, QueueState *states, Error *err);
 
 /* Remove a waiting job, as if it had never been enqueued. *gone is 1 when the job is not in the

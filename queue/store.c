@@ -11,7 +11,7 @@
 #include "base/embed.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "queue/limits.h"
+#include "queue/connection.h"
 
 EMBED(queue_lua, "queue/queue.lua")
 

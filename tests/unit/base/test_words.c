@@ -54,9 +54,24 @@ static void test_whole_words(void **state)
     assert_false(word_is("rows", 4, "row"));
 }
 
+static void choices(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"none", "token", "token-mask"};
+    size_t n;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(word_choice("none|token|token-mask", words[i]), i);
+        const char *at = word_chosen("none|token|token-mask", i, &n);
+        assert_true(word_is(at, n, words[i]));
+    }
+    assert_int_equal(word_choice("none|token", "tok"), -1);
+    assert_int_equal(word_choice("none|token", "none|token"), -1);
+    assert_int_equal(word_choice("none|token", ""), -1);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_length),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(choices), cmocka_unit_test(test_length),
                                        cmocka_unit_test(test_next_word),
                                        cmocka_unit_test(test_whole_words)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
