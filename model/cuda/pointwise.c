@@ -1,4 +1,6 @@
-/* Launchers of pointwise.cu. */
+/* Launchers of pointwise.cu, logprob.cu and optim.cu. */
+#include <math.h>
+
 #include "model/cuda/launch_shape.h"
 #include "model/cuda/table.h"
 
@@ -49,4 +51,57 @@ void cuda_embed(float *x, const Num *table, const int32_t *ids, int rows, int n)
     cut_row(ceil_div((size_t)n, 4), 1, &pieces, &threads);
     LAUNCH(KERNEL_embed, ((Dim3){(unsigned)rows, pieces, 1}), ((Dim3){threads, 1, 1}), 0, &x,
            &table, &ids, &n, &aligned);
+}
+
+/* Threads of a row: four vectors of four logits per thread. */
+static Dim3 row_threads(int vocab)
+{
+    unsigned threads = whole_warps(ceil_div((size_t)vocab, 16));
+    return (Dim3){threads < 512 ? threads : 512, 1, 1};
+}
+
+void cuda_cross_entropy(float *logp, float *lse, const Logits *logits)
+{
+    Logits l = *logits;
+    int aligned = l.vocab % 4 == 0 && aligned16(l.z);
+    LAUNCH(KERNEL_cross_entropy, ((Dim3){(unsigned)l.rows, 1, 1}), row_threads(l.vocab), 0, &logp,
+           &lse, &l.z, &l.target, &l.vocab, &aligned);
+}
+
+void cuda_cross_entropy_grad(Num *dlogits, const float *lse, const float *weight,
+                             const Logits *logits)
+{
+    Logits l = *logits;
+    int aligned = l.vocab % 4 == 0 && aligned16(l.z);
+    LAUNCH(KERNEL_cross_entropy_grad, ((Dim3){(unsigned)l.rows, 1, 1}), row_threads(l.vocab), 0,
+           &dlogits, &l.z, &lse, &l.target, &weight, &l.vocab, &aligned);
+}
+
+/* The layout in optim.cu. */
+typedef struct {
+    float beta1, beta2, rest1, rest2, scale, keep, rate, root, eps;
+} Adam;
+
+void cuda_adamw(const AdamSlice *slice, const AdamStep *s)
+{
+    AdamSlice x = *slice;
+    Adam a = {(float)s->beta1,
+              (float)s->beta2,
+              (float)(1 - s->beta1),
+              (float)(1 - s->beta2),
+              (float)s->scale,
+              (float)(1 - s->lr * s->decay),
+              (float)(s->lr / s->correct1),
+              (float)(1 / sqrt(s->correct2)),
+              (float)s->eps};
+    int aligned =
+        aligned16(x.p) && aligned16(x.master) && aligned16(x.g) && aligned16(x.m) && aligned16(x.v);
+    Dim3 grid = {ceil_div(x.n, 256 * 8), 1, 1}, block = {256, 1, 1};
+    uint64_t seed = s->seed;
+    if (s->lean)
+        LAUNCH(KERNEL_adamw_lean, grid, block, 0, &x.p, &x.g, &x.m, &x.v, &x.n, &a, &seed,
+               &aligned);
+    else
+        LAUNCH(KERNEL_adamw_master, grid, block, 0, &x.p, &x.master, &x.g, &x.m, &x.v, &x.n, &a,
+               &aligned);
 }
