@@ -361,3 +361,97 @@ void estimate_clear(Estimate *m)
     m->kernel = NULL;
     m->n = 0;
 }
+
+/* ---- what is computed anew for many elements ---- */
+
+/* A value is stored where each of its elements is computed OFTEN times and that takes COSTLY microseconds: a
+ * launch has 2 to 3. THREADS: instructions of threads a second; NEAR_BYTES: bytes a second from L1 and L2
+ * (2026-11-30, an H200: a gate of channels that each place computes, with an exponential and four quotients,
+ * 149 us for 75 of memory; slopes times positions from two words of 64 bits each, 164 us for 17). */
+enum { OFTEN = 32, COSTLY = 8, VECTOR = 4 };
+static const double threads_a_second = 2.8e13, near_bytes_a_second = 1e13;
+/* A smaller node is taken where it saves so much of what the best one does. */
+static const double enough = 0.7;
+
+static double elements_of(const Kernel *k, unsigned axes)
+{
+    double n = 1;
+    for (int i = 0; i < k->axes.n; i++)
+        if (axes >> i & 1) n *= (double)k->axes.size[i].at[0];
+    return n;
+}
+
+/* What a step needs in the kernel, and itself. */
+static void close_steps(const Kernel *k, int step, unsigned char *set)
+{
+    const Step *s = &k->step[step];
+    const Condition *c = &k->condition[s->inside];
+    const unsigned axes = index_axes(&s->at);
+    if (set[step]) return;
+    set[step] = 1;
+    for (int i = 0; i < 3; i++)
+        if (s->arg[i] >= 0) close_steps(k, s->arg[i], set);
+    for (int i = 0; i < k->axes.n; i++)
+        if (axes >> i & 1 && k->bound[i] >= 0) close_steps(k, k->bound[i], set);
+    for (int i = 0; i < c->n; i++) close_steps(k, c->term[i].step, set);
+}
+
+/* 1: no other step than those of the set needs it. */
+static int is_of_set(const Kernel *k, int step, const unsigned char *set)
+{
+    for (int i = 0; i < k->n; i++)
+        for (int a = 0; a < 3 && !set[i]; a++)
+            if (k->step[i].arg[a] == step) return 0;
+    return 1;
+}
+
+/* Microseconds that a kernel saves if a step's elements lie in memory, all of its own being `all`. */
+static double saved_us(const Kernel *k, int step, double all)
+{
+    const Nodes *n = k->nodes;
+    unsigned char set[KERNEL_STEPS] = {0};
+    double work = 0, bytes = -(double)dtype_size(n->node[k->step[step].node].dtype);
+    close_steps(k, step, set);
+    for (int i = 0; i < k->n; i++) {
+        const Node *x = &n->node[k->step[i].node];
+        if (!set[i] || (i != step && !is_of_set(k, i, set))) continue;
+        if (k->has_folds && !(k->step[i].axes & ~k->rows)) continue; /* known for the whole row */
+        if (x->stored && k->step[i].arg[0] < 0)
+            bytes += (double)dtype_size(x->dtype);
+        else
+            work += point_work(x->kind == NODE_POINT ? x->text : NULL);
+    }
+    if (!k->has_folds) work /= VECTOR; /* it is computed once for a vector */
+    return 1e6 * all * (work / threads_a_second + bytes / near_bytes_a_second);
+}
+
+/* 1: a step is a point that the kernel computes for far more elements than it has, all of these `all`. */
+static int is_repeated(const Kernel *k, const Step *s, unsigned loops, double all)
+{
+    const Node *x = &k->nodes->node[s->node];
+    const double own = elements_of(k, s->axes & loops);
+    return x->kind == NODE_POINT && !x->stored && s->arg[0] >= 0 && !s->inside && !s->level &&
+           !s->scanned && !(s->axes & ~loops) && s->axes & ~(k->has_folds ? k->rows : 0) &&
+           own * OFTEN <= all && own == (double)node_count(x).at[0];
+}
+
+int estimate_costly(const Kernel *k)
+{
+    unsigned loops = 0;
+    double gain[KERNEL_STEPS], most = 0, least = 0;
+    int found = -1;
+    for (int i = 0; i < k->axes.n; i++)
+        if (k->bound[i] < 0 && !(k->looped >> i & 1)) loops |= 1u << i;
+    const double all = elements_of(k, loops);
+    for (int i = 0; i < k->n; i++) {
+        gain[i] = is_repeated(k, &k->step[i], loops, all) ? saved_us(k, i, all) : 0;
+        if (gain[i] > most) most = gain[i];
+    }
+    for (int i = k->n - 1; i >= 0; i--) {
+        const double own = elements_of(k, k->step[i].axes & loops);
+        if (gain[i] < COSTLY || gain[i] < enough * most || (found >= 0 && own >= least)) continue;
+        found = k->step[i].node;
+        least = own;
+    }
+    return found;
+}

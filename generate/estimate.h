@@ -41,5 +41,8 @@ void estimate_add_product(Estimate *m, const Kernel *k, double us, int launches)
 /* Adds one of a kept node that kernels compute. */
 void estimate_add_call(Estimate *m, Nodes *n, int node, double us, int launches);
 void estimate_clear(Estimate *m);
+/* A node that a kernel computes for each of its elements, though it has far fewer of its own: one that should
+ * lie in memory before; -1: none is worth a kernel. */
+int estimate_costly(const Kernel *k);
 
 #endif

@@ -327,6 +327,44 @@ static int put_line(Plan *p, int line)
 
 /* ---- what a kernel needs ---- */
 
+static int may_be_stored(const Plan *p, int node)
+{
+    const Node *x = &p->nodes.node[node];
+    return (x->kind == NODE_POINT || x->kind == NODE_FOLD) && !x->parts && x->pair < 0 &&
+           !is_output(p, node);
+}
+
+static int choose_stored(Plan *p, int node, int by_default)
+{
+    char key[GRAPH_NAME];
+    node_key(&p->nodes, node, key);
+    return genes_choose(p->nodes.genes, key,
+                        &(GenePoint){.gene = GENE_STORE, .by_default = by_default, .most = 1});
+}
+
+/* Scans that a node is made of lie in memory no more, unless they do already: its own kernel has them. */
+static void unstore_scans(Plan *p, int node, int depth)
+{
+    Node *x = node_at(p, node);
+    if (x->kind == NODE_SCAN && x->stored && !p->done[node] && !is_output(p, node)) {
+        x->stored = 0, x->name[0] = 0;
+        return;
+    }
+    if (x->stored || depth > 40 || (x->kind != NODE_POINT && x->kind != NODE_VIEW)) return;
+    for (int i = 0; i < 3; i++)
+        if (x->arg[i] >= 0) unstore_scans(p, x->arg[i], depth + 1);
+}
+
+/* Stores what a kernel would compute anew for many elements. 1: it has to be traced again. */
+static int store_costly(Plan *p, const Kernel *k)
+{
+    const int node = p->plain ? -1 : estimate_costly(k);
+    if (node < 0 || !may_be_stored(p, node) || !choose_stored(p, node, 1)) return 0;
+    unstore_scans(p, node, 0);
+    store(p, node);
+    return 1;
+}
+
 /* Traces a kernel, and stores what has to lie in memory before. */
 static int trace_whole(Plan *p, int node, Kernel *k)
 {
@@ -335,6 +373,7 @@ static int trace_whole(Plan *p, int node, Kernel *k)
         const int apart = rc || p->plain ? -1 : layout_apart(k);
         grow(p);
         if (apart >= 0) k->wanted = apart;
+        if (!rc && apart < 0 && store_costly(p, k)) continue;
         if (!rc && apart < 0) return 0;
         if (rc < 0) return rc;
         int pair = node_at(p, k->wanted)->pair;
@@ -690,21 +729,6 @@ static int write_node(Plan *p, int node)
 }
 
 /* ---- the schedule ---- */
-
-static int may_be_stored(const Plan *p, int node)
-{
-    const Node *x = &p->nodes.node[node];
-    return (x->kind == NODE_POINT || x->kind == NODE_FOLD) && !x->parts && x->pair < 0 &&
-           !is_output(p, node);
-}
-
-static int choose_stored(Plan *p, int node, int by_default)
-{
-    char key[GRAPH_NAME];
-    node_key(&p->nodes, node, key);
-    return genes_choose(p->nodes.genes, key,
-                        &(GenePoint){.gene = GENE_STORE, .by_default = by_default, .most = 1});
-}
 
 /* Stores the values that the schedule names, and those that are shared. */
 static void store_given(Plan *p)

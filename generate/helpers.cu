@@ -94,6 +94,27 @@ __device__ __forceinline__ float root(float a)
     return y;
 }
 
+//@ divisor
+// A number that many are divided by, its inverse, and a power of two that keeps both within float's range.
+struct Divisor {
+    float scale, by, inverse;
+};
+
+__device__ __forceinline__ Divisor divisor(float b)
+{
+    const float size = fabsf(b), scale = size < 0x1p-40f ? 0x1p40f : size < 0x1p100f ? 1.f : 0x1p-40f;
+    return {scale, b * scale, 1 / (b * scale)};
+}
+
+// The quotient that IEEE 754 has, without a branch: twice what is left is divided by the inverse.
+__device__ __forceinline__ float exact_quotient(float a, Divisor d)
+{
+    const float x = a * d.scale, first = x * d.inverse;
+    const float second = fmaf(fmaf(-d.by, first, x), d.inverse, first);
+    const float last = fmaf(fmaf(-d.by, second, x), d.inverse, second);
+    return last == last ? last : first;
+}
+
 //@ over
 // A quotient: of 32 bits where both numbers allow it.
 __device__ __forceinline__ long long over(long long a, long long b)

@@ -119,15 +119,28 @@ static int pointwise(Nodes *n, const NodeCall *c, Error *err)
     return 0;
 }
 
+/* 1: floats that lie between two numbers of 32 bits: a conversion to 64 bits takes four times as long. */
+static int is_clamped(const Nodes *n, int a)
+{
+    while (n->node[a].kind == NODE_VIEW) a = n->node[a].arg[0];
+    const Node *x = &n->node[a];
+    return !n->plain && x->kind == NODE_POINT && x->dtype == DTYPE_F32 &&
+           !strcmp(x->text, "a < p0 ? p0 : a > p1 ? p1 : a") && fabs(x->p[0]) < 0x1p31 &&
+           fabs(x->p[1]) < 0x1p31;
+}
+
 /* The elements of a node with a type of their own. */
 int node_cast(Nodes *n, int a, Dtype to)
 {
     static const char *const wraps[DTYPES] = {[DTYPE_B8] = "a != 0",
-                                              [DTYPE_I8] = "(signed char)(long long)a",
-                                              [DTYPE_U8] = "(unsigned char)(long long)a",
-                                              [DTYPE_I16] = "(short)(long long)a"};
+                                              [DTYPE_I8] = "(signed char)a",
+                                              [DTYPE_U8] = "(unsigned char)a",
+                                              [DTYPE_I16] = "(short)a"};
     if (n->node[a].dtype == to) return a;
-    return node_point(n, wraps[to] ? wraps[to] : "a", to, a, -1);
+    const int narrow = (to == DTYPE_I8 || to == DTYPE_U8 || to == DTYPE_I16) && is_clamped(n, a),
+              y = node_point(n, wraps[to] ? wraps[to] : "a", to, a, -1);
+    if (narrow) n->node[y].from = "int";
+    return y;
 }
 
 /* Copies in C order of a view. */

@@ -346,6 +346,21 @@ static int put_quick(Writer *w, int step, const char *text, size_t len)
     return 0;
 }
 
+/* A quotient that has to be exact, by what is the same for a whole row. */
+static int put_exact_quotient(Writer *w, int step, const char *text, size_t len)
+{
+    const Node *x = node_of(w, step);
+    const int by = w->k->step[step].arg[1];
+    if (len != 5 || !x->exact || !in_columns(w, step) || w->k->nodes->plain ||
+        strcmp(writer_type(w, step), "float") != 0 ||
+        (strncmp(text, "a / b", 5) || (by >= 0 && in_columns(w, by))))
+        return 0;
+    static const char *const exact = "exact_quotient(a, divisor(b))";
+    writer_help(w, HELP_DIVISOR);
+    put_text(w, step, exact, exact + strlen(exact));
+    return 1;
+}
+
 int writer_near_load(Writer *w, int step)
 {
     if (!w->near || strcmp(writer_type(w, step), "float") != 0 || !kernel_reads_pairs(w->k, step))
@@ -362,7 +377,9 @@ void writer_point(Writer *w, int step)
     const Node *x = node_of(w, step);
     const char *text = chosen_text(x, &len), *type = writer_type(w, step);
     int floating = !strcmp(type, "float") || !strcmp(type, "double");
-    if (put_near(w, step, text, len) || put_quick(w, step, text, len)) return;
+    if (put_near(w, step, text, len) || put_quick(w, step, text, len) ||
+        put_exact_quotient(w, step, text, len))
+        return;
     w->ahead = is_ahead(w, step, text, text + len);
     if (floating && !w->k->nodes->plain && is_added(w, step))
         put_rounded(w, step, text, text + len);

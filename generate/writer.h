@@ -107,6 +107,7 @@ typedef enum {
     HELP_SCAN_COLUMNS,
     HELP_NEAR,
     HELP_QUICK,
+    HELP_DIVISOR,
 } Help;
 void writer_help(Writer *w, int which); /* puts a function of helpers.cu into the source, once */
 const char *writer_type(const Writer *w, int step);
