@@ -405,6 +405,14 @@ static int is_of_set(const Kernel *k, int step, const unsigned char *set)
     return 1;
 }
 
+/* 1: neighbouring threads take neighbouring rows, and what a step loads is the same for all of a warp. */
+static int is_shared_by_warp(const Kernel *k, const Step *s)
+{
+    for (int i = 0; i < k->axes.n && k->has_folds; i++)
+        if (size_is(k->root[0].at.by[i], 1) && k->rows >> i & 1) return !(s->axes >> i & 1);
+    return 0;
+}
+
 /* Microseconds that a kernel saves if a step's elements lie in memory, all of its own being `all`. */
 static double saved_us(const Kernel *k, int step, double all)
 {
@@ -421,13 +429,36 @@ static double saved_us(const Kernel *k, int step, double all)
         else
             work += point_work(x->kind == NODE_POINT ? x->text : NULL);
     }
+    if (is_shared_by_warp(k, &k->step[step])) bytes = 0;
     if (!k->has_folds) work /= VECTOR; /* it is computed once for a vector */
     return 1e6 * all * (work / threads_a_second + bytes / near_bytes_a_second);
+}
+
+/* 1: a kernel of results alone whose rows are long: what is the same for a row is computed once (schedule.c). */
+static int is_of_long_row(const Kernel *k, const Step *s)
+{
+    Size by = size_number(1);
+    for (int i = 0; i < k->axes.n && !k->has_folds; i++) {
+        if (!size_same(k->root[0].at.by[i], by) || s->axes >> i & 1 || size_is(k->axes.size[i], 1))
+            continue;
+        by = size_times(by, k->axes.size[i]);
+        i = -1; /* the next axis of the row */
+    }
+    return by.at[0] >= LONG_SLICE;
+}
+
+/* 1: a library's result is read, in whose kernel the steps may be. */
+static int reads_kept(const Kernel *k)
+{
+    for (int i = 0; i < k->n; i++)
+        if (k->nodes->node[k->step[i].node].kind == NODE_KEPT) return 1;
+    return 0;
 }
 
 /* 1: a step is a point that the kernel computes for far more elements than it has, all of these `all`. */
 static int is_repeated(const Kernel *k, const Step *s, unsigned loops, double all)
 {
+    if (is_of_long_row(k, s)) return 0;
     const Node *x = &k->nodes->node[s->node];
     const double own = elements_of(k, s->axes & loops);
     return x->kind == NODE_POINT && !x->stored && s->arg[0] >= 0 && !s->inside && !s->level &&
@@ -442,12 +473,13 @@ int estimate_costly(const Kernel *k)
     int found = -1;
     for (int i = 0; i < k->axes.n; i++)
         if (k->bound[i] < 0 && !(k->looped >> i & 1)) loops |= 1u << i;
-    const double all = elements_of(k, loops);
-    for (int i = 0; i < k->n; i++) {
+    const int parts = k->nodes->node[k->root[0].node].parts;
+    const double all = elements_of(k, loops) / (parts ? parts : 1);
+    for (int i = 0; i < k->n && !reads_kept(k); i++) {
         gain[i] = is_repeated(k, &k->step[i], loops, all) ? saved_us(k, i, all) : 0;
         if (gain[i] > most) most = gain[i];
     }
-    for (int i = k->n - 1; i >= 0; i--) {
+    for (int i = k->n - 1; i >= 0 && most > 0; i--) {
         const double own = elements_of(k, k->step[i].axes & loops);
         if (gain[i] < COSTLY || gain[i] < enough * most || (found >= 0 && own >= least)) continue;
         found = k->step[i].node;

@@ -27,7 +27,6 @@ enum {
  * float32 may take twice the registers of what it is made of. */
 enum {
     KEPT_WORK = 8,
-    LONG_SLICE = 1024,
     MOST_ALONE = 128,
     FEW_COLUMNS = 32,
     FLIGHT = 64,

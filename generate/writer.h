@@ -4,7 +4,8 @@
 
 #include "generate/kernel.h"
 
-enum { WRITER_NAME = GRAPH_NAME + 8 };
+/* LONG_SLICE: elements of a row of which a block takes a piece where nothing is folded. */
+enum { WRITER_NAME = GRAPH_NAME + 8, LONG_SLICE = 1024 };
 
 /* columns: axes of a row's elements. last: the axis along which neighbouring threads walk; strip: the axis
  * of rows along which they do, where a row's elements lie apart; part: the axis of a split row's parts; -1:
