@@ -717,6 +717,48 @@ static int is_selection(const Kernel *k, const Node *f, unsigned rows)
     return !f->parts && f->pair < 0;
 }
 
+/* The one tensor in memory that a node is computed from, by few points; -1. */
+static int only_source(const Nodes *n, int node)
+{
+    for (int depth = 0; depth < SHORT_FOLD; depth++) {
+        const Node *x = &n->node[node];
+        if (x->stored) return node;
+        if ((x->kind != NODE_POINT && x->kind != NODE_VIEW) || x->arg[1] >= 0 || x->arg[2] >= 0 ||
+            x->arg[0] < 0)
+            return -1;
+        node = x->arg[0];
+    }
+    return -1;
+}
+
+static int reads(const Nodes *n, int node, int source, int depth)
+{
+    const Node *x = &n->node[node];
+    if (node == source) return 1;
+    for (int i = 0; i < 3 && depth < SHORT_FOLD && !x->stored; i++)
+        if (x->arg[i] >= 0 && reads(n, x->arg[i], source, depth + 1)) return 1;
+    return 0;
+}
+
+/* 1: a fold of some of the kernel's rows, or of more than these, is over as many columns as its folds are, and
+ * the fold of fewer rows adds up what the other one reads: each row does so anew, in the same pass. */
+static int is_beside(const Kernel *k, int node, unsigned rows, Size columns)
+{
+    const unsigned all = rows | k->rows;
+    if (k->n_open || k->scan >= 0 || (all != rows && all != k->rows) || k->nodes->plain) return 0;
+    for (int i = 0; i < k->n; i++) {
+        const Step *s = &k->step[i];
+        if (k->nodes->node[s->node].kind != NODE_FOLD || s->arg[0] < 0 || s->looped) continue;
+        const int less = all == rows ? s->node : node, more = less == node ? s->node : node,
+                  source = only_source(k->nodes, k->nodes->node[less].arg[0]);
+        if (s->over & all || !size_same(product(&k->axes, s->over), columns) || source < 0 ||
+            is_root(k, less) || k->nodes->node[less].pair >= 0 ||
+            !reads(k->nodes, k->nodes->node[more].arg[0], source, 0))
+            return 0;
+    }
+    return 1;
+}
+
 static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
 {
     if (is_looped(k, node)) return trace_looped(k, node, at, err);
@@ -726,7 +768,8 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     Size n_rows = node_count(&f), all = node_count(&k->nodes->node[f.arg[0]]);
     if (f.parts) n_rows = size_over(n_rows, size_number(f.parts));
     const int some = is_selection(k, &f, rows), outer = k->inside;
-    if (*at->text || is_bound(k, at) || (k->has_folds && rows != k->rows) ||
+    if (*at->text || is_bound(k, at) ||
+        (k->has_folds && rows != k->rows && !is_beside(k, node, rows, size_over(all, n_rows))) ||
         (!some && !size_same(product(&k->axes, rows), node_count(&f))))
         return trace_misplaced(k, node, at, rows, err);
     int inner = body_to_store(k->nodes, f.arg[0], n_rows);
@@ -742,7 +785,7 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     Size root = node_count(&k->nodes->node[k->root[0].node]);
     if (!is_root(k, node) && is_long(n_rows, size_over(root, n_rows), apart)) return want(k, node);
     k->has_folds = 1;
-    k->rows = rows;
+    k->rows |= rows;
     if (f.parts && index_divide(&k->scope, at, size_number(f.parts), &place, &part, err))
         return -1; /* the last axis of the place is the part */
     if (fold_place(k, &f, &place, &to, &over, err)) return -1;
