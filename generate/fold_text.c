@@ -484,6 +484,19 @@ static const char *axis_name(const Writer *w)
     return w->k->axes.name[w->along];
 }
 
+/* 1: a thread's rows lie apart, since neighbours among them read few elements that are the same, as where
+ * windows are dilated: then neighbouring threads read and store neighbours (2026-11-30, sim:h200: windows of
+ * eight elements, three apart, 767 us for 1,017; but of four that are neighbours 1,415 for 936). */
+static int are_apart(const Writer *w)
+{
+    for (int i = 0; i < w->k->n; i++)
+        for (int a = 0; a < w->k->axes.n; a++)
+            if (w->columns >> a & 1 && size_is(w->k->step[i].at.by[a], 1) &&
+                size_is(w->k->step[i].at.by[w->along], 1))
+                return 0;
+    return w->each > 1;
+}
+
 static void put_alone_head(Writer *w)
 {
     const char *type = w->wide ? "long long" : "int", *name = axis_name(w);
@@ -499,8 +512,9 @@ static void put_alone_head(Writer *w)
         "    if (own >= groups * %s) return;\n"
         "    const unsigned above = own < 0xffffffffLL ? (unsigned)own / (unsigned)groups : own / "
         "groups;\n"
-        "    const %s first_%s = (%s)(own - above * groups) * %d;\n",
-        n, w->each - 1, w->each, w->block, rows, type, name, type, w->each);
+        "    const %s first_%s = (%s)(own - above * groups) * %d, next = %s;\n",
+        n, w->each - 1, w->each, w->block, rows, type, name, type, are_apart(w) ? 1 : w->each,
+        are_apart(w) ? "groups" : "1");
     writer_axes(w, others, "above", "long long", "    ");
 }
 
@@ -527,7 +541,7 @@ static void put_alone_body(Writer *w, int whole)
     memcpy(kept, w->kept, sizeof kept);
     buffer_printf(
         &w->body,
-        "#pragma unroll\n    for (int r = 0; r < %d; r++) {\n    const %s %s = first_%s + r;\n",
+        "#pragma unroll\n    for (int r = 0; r < %d; r++) {\n    const %s %s = first_%s + r * next;\n",
         w->each, type, name, name);
     if (!whole) buffer_printf(&w->body, "    if (%s >= %s) break;\n", name, n);
     writer_kept(w);
@@ -555,10 +569,12 @@ static void put_alone_vectors(Writer *w)
         buffer_printf(&w->body, "    %s *to%d = %s + ", type, r,
                       kernel_tensor(w->k, w->k->root[r].node, 1));
         writer_index(w, &at);
-        buffer_printf(&w->body,
-                      " + first_%s;\n    if (%s %% %d == 0)\n        *(Pack<%s, %d> *)to%d = y%d;\n"
-                      "    else\n        for (int r = 0; r < %d; r++) to%d[r] = y%d.v[r];\n",
-                      axis_name(w), n, w->each, type, w->each, r, r, w->each, r, r);
+        buffer_printf(&w->body, " + first_%s;\n", axis_name(w));
+        if (!are_apart(w))
+            buffer_printf(&w->body, "    if (%s %% %d == 0)\n        *(Pack<%s, %d> *)to%d = y%d;\n    else\n    ",
+                          n, w->each, type, w->each, r, r);
+        buffer_printf(&w->body, "    for (int r = 0; r < %d; r++) to%d[r * next] = y%d.v[r];\n",
+                      w->each, r, r);
     }
 }
 
@@ -568,7 +584,7 @@ void alone_put(Writer *w)
     put_alone_head(w);
     snprintf(n, sizeof n, "%s", writer_size(w, w->k->axes.size[w->along]));
     writer_help(w, HELP_PACK);
-    buffer_printf(&w->body, "    if (first_%s + %d <= %s) {\n", axis_name(w), w->each, n);
+    buffer_printf(&w->body, "    if (first_%s + %d * next < %s) {\n", axis_name(w), w->each - 1, n);
     for (int r = 0; r < w->k->n_roots; r++)
         buffer_printf(&w->body, "    Pack<%s, %d> y%d;\n",
                       dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype), w->each, r);
