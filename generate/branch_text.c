@@ -82,7 +82,7 @@ static int is_branch(const Writer *w, const unsigned char *set, int c)
         if (is_used_outside(w, set, i, c)) return 0;
         if (!is_load(w, i))
             work++;
-        else if (writer_shifted(w, i) == axis)
+        else if (writer_shifted(w, i) == axis && !writer_beside(w, i))
             whole++;
     }
     return padded && whole && work >= LEAST_WORK;

@@ -115,6 +115,23 @@ __device__ __forceinline__ float exact_quotient(float a, Divisor d)
     return last == last ? last : first;
 }
 
+//@ beside
+// The elements of a row of n from `first + by` on, out of the two vectors that have them; those outside of the
+// row are others of it. The same vectors are read for other distances, once.
+template <int V, typename T, typename I>
+__device__ __forceinline__ Pack<T, V> beside(const T *__restrict__ row, I first, int by, I n)
+{
+    const int turn = (by % V + V) % V;
+    const I from = first + by - turn, last = n - V, a = from < 0 ? 0 : from < last ? from : last,
+            b = from + V < 0 ? 0 : from + V < last ? from + V : last;
+    const Pack<T, V> low = *(const Pack<T, V> *)(row + a), high = *(const Pack<T, V> *)(row + b);
+    Pack<T, V> y;
+#pragma unroll
+    for (int v = 0; v < V; v++)
+        y.v[v] = v + turn < V ? low.v[(v + turn) % V] : high.v[(v + turn) % V];
+    return y;
+}
+
 //@ over
 // A quotient: of 32 bits where both numbers allow it.
 __device__ __forceinline__ long long over(long long a, long long b)

@@ -21,7 +21,7 @@ EMBED(generate_helpers, "generate/helpers.cu")
 
 static const char *const help_name[] = {
     "pack",    "store", "over", "fold",         "fold_columns", "peak", "exchange",
-    "moments", "order", "scan", "scan_columns", "near",         "quick", "divisor"};
+    "moments", "order", "scan", "scan_columns", "near",         "quick", "divisor", "beside"};
 
 const char *writer_size(Writer *w, Size s)
 {

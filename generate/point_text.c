@@ -428,6 +428,21 @@ static void put_shifted(Writer *w, int axis, const char *indent)
                   writer_size(w, w->k->axes.size[axis]));
 }
 
+/* Reads the two vectors that have those elements which lie some places from a thread's own. */
+static void put_beside(Writer *w, int step, const char *to, const char *indent)
+{
+    const int axis = writer_shifted(w, step);
+    Index row = w->k->step[step].at;
+    row.by[axis] = size_number(0);
+    writer_help(w, HELP_BESIDE);
+    buffer_printf(&w->body, "%s%s = beside<V>(%s + ", indent, to,
+                  kernel_tensor(w->k, w->k->step[step].node, 0));
+    writer_index(w, &row);
+    const char *type = w->wide ? "long long" : "int";
+    buffer_printf(&w->body, ", (%s)%s, %d, (%s)%s);\n", type, w->k->axes.name[w->last],
+                  writer_beside(w, step), type, writer_size(w, w->k->axes.size[axis]));
+}
+
 typedef struct {
     int spacing;
     const char *to, *tensor;
@@ -472,6 +487,10 @@ void writer_fetch(Writer *w, int step, const char *to, const char *indent)
     Index base;
     const int spacing = w->vec > 1 && shifted < 0 ? writer_spacing(w, step, &base) : 0;
     writer_help(w, HELP_PACK);
+    if (shifted >= 0 && writer_beside(w, step)) {
+        put_beside(w, step, to, indent);
+        return;
+    }
     if (shifted >= 0) put_shifted(w, shifted, indent);
     if (spacing) {
         put_spaced(w, step, &(Spaced){spacing, to, tensor, &base}, indent);
@@ -552,7 +571,7 @@ void writer_guard(Writer *w, Buffer *to)
         add_wholes(w, &g, &w->k->step[i].at, shifted >= 0 ? shifted : w->last);
         if (shifted < 0) continue;
         add_whole(w, &g, w->k->axes.size[shifted]);
-        add_wholes(w, &g, &w->k->step[w->k->bound[shifted]].at, w->last);
+        if (!writer_beside(w, i)) add_wholes(w, &g, &w->k->step[w->k->bound[shifted]].at, w->last);
     }
     for (int r = 0; r < w->k->n_roots; r++)
         if (writer_root_is_vector(w, r)) add_wholes(w, &g, &w->k->root[r].at, w->last);

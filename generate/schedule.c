@@ -126,7 +126,23 @@ int writer_shifted(const Writer *w, int step)
     const Step *place = &k->step[k->bound[found]];
     for (int i = 0; i < k->axes.n; i++)
         if (k->bound[i] >= 0 && index_axes(&place->at) >> i & 1) return -1;
-    return place->place && whole_vectors(w, &place->at, w->last) ? found : -1;
+    return place->place && (whole_vectors(w, &place->at, w->last) || writer_beside(w, step))
+               ? found
+               : -1;
+}
+
+int writer_beside(const Writer *w, int step)
+{
+    enum { FAR = 64 };
+    const Kernel *k = w->k;
+    const Step *s = &k->step[step], *place = NULL;
+    for (int i = 0; i < k->axes.n; i++)
+        if (!size_is(s->at.by[i], 0) && k->bound[i] >= 0) place = &k->step[k->bound[i]];
+    if (!place || !is_load(w, step) || *place->at.text || !size_constant(place->at.plus)) return 0;
+    const int64_t by = place->at.plus.at[0];
+    for (int i = 0; i < k->axes.n; i++)
+        if (!size_is(place->at.by[i], i == w->last)) return 0;
+    return by % w->vec && by > -FAR && by < FAR ? (int)by : 0;
 }
 
 int writer_is_later(const Writer *w, int step)

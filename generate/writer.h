@@ -109,6 +109,7 @@ typedef enum {
     HELP_NEAR,
     HELP_QUICK,
     HELP_DIVISOR,
+    HELP_BESIDE,
 } Help;
 void writer_help(Writer *w, int which); /* puts a function of helpers.cu into the source, once */
 const char *writer_type(const Writer *w, int step);
@@ -165,6 +166,9 @@ unsigned writer_stored(const Writer *w); /* the axes of columns that results hav
  * or a pad of halves of a row does. A vector lies inside or outside as a whole, so that its place can be
  * clamped like that of one element. -1: none. */
 int writer_shifted(const Writer *w, int step);
+/* How many elements from the last axis's own such a place is, where that is a number and no whole number of
+ * vectors: two vectors have the elements then. 0: it is whole. */
+int writer_beside(const Writer *w, int step);
 /* How far apart neighbours along the last axis are in memory, 2 or 4, where vectors with all that lies
  * between can be read; 0: they cannot. base: where such a vector begins, before what a constant, or an axis
  * of a looped fold, adds within the distance. */
