@@ -539,10 +539,10 @@ static void put_alone_body(Writer *w, int whole)
     unsigned char defined[KERNEL_STEPS], kept[KERNEL_STEPS];
     memcpy(defined, w->defined, sizeof defined);
     memcpy(kept, w->kept, sizeof kept);
-    buffer_printf(
-        &w->body,
-        "#pragma unroll\n    for (int r = 0; r < %d; r++) {\n    const %s %s = first_%s + r * next;\n",
-        w->each, type, name, name);
+    buffer_printf(&w->body,
+                  "#pragma unroll\n    for (int r = 0; r < %d; r++) {\n    const %s %s = first_%s "
+                  "+ r * next;\n",
+                  w->each, type, name, name);
     if (!whole) buffer_printf(&w->body, "    if (%s >= %s) break;\n", name, n);
     writer_kept(w);
     writer_row_steps(w, 0);
@@ -571,8 +571,10 @@ static void put_alone_vectors(Writer *w)
         writer_index(w, &at);
         buffer_printf(&w->body, " + first_%s;\n", axis_name(w));
         if (!are_apart(w))
-            buffer_printf(&w->body, "    if (%s %% %d == 0)\n        *(Pack<%s, %d> *)to%d = y%d;\n    else\n    ",
-                          n, w->each, type, w->each, r, r);
+            buffer_printf(
+                &w->body,
+                "    if (%s %% %d == 0)\n        *(Pack<%s, %d> *)to%d = y%d;\n    else\n    ", n,
+                w->each, type, w->each, r, r);
         buffer_printf(&w->body, "    for (int r = 0; r < %d; r++) to%d[r * next] = y%d.v[r];\n",
                       w->each, r, r);
     }

@@ -102,7 +102,9 @@ struct Divisor {
 
 __device__ __forceinline__ Divisor divisor(float b)
 {
-    const float size = fabsf(b), scale = size < 0x1p-40f ? 0x1p40f : size < 0x1p100f ? 1.f : 0x1p-40f;
+    const float size = fabsf(b), scale = size < 0x1p-40f   ? 0x1p40f
+                                         : size < 0x1p100f ? 1.f
+                                                           : 0x1p-40f;
     return {scale, b * scale, 1 / (b * scale)};
 }
 
@@ -122,8 +124,13 @@ template <int V, typename T, typename I>
 __device__ __forceinline__ Pack<T, V> beside(const T *__restrict__ row, I first, int by, I n)
 {
     const int turn = (by % V + V) % V;
-    const I from = first + by - turn, last = n - V, a = from < 0 ? 0 : from < last ? from : last,
-            b = from + V < 0 ? 0 : from + V < last ? from + V : last;
+    const I from = first + by - turn, last = n - V,
+            a = from < 0      ? 0
+                : from < last ? from
+                              : last,
+            b = from + V < 0      ? 0
+                : from + V < last ? from + V
+                                  : last;
     const Pack<T, V> low = *(const Pack<T, V> *)(row + a), high = *(const Pack<T, V> *)(row + b);
     Pack<T, V> y;
 #pragma unroll

@@ -20,8 +20,8 @@ enum { MOST_NUMBERED = 12 };
 EMBED(generate_helpers, "generate/helpers.cu")
 
 static const char *const help_name[] = {
-    "pack",    "store", "over", "fold",         "fold_columns", "peak", "exchange",
-    "moments", "order", "scan", "scan_columns", "near",         "quick", "divisor", "beside"};
+    "pack",  "store", "over",         "fold", "fold_columns", "peak",    "exchange", "moments",
+    "order", "scan",  "scan_columns", "near", "quick",        "divisor", "beside"};
 
 const char *writer_size(Writer *w, Size s)
 {

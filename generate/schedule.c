@@ -126,9 +126,8 @@ int writer_shifted(const Writer *w, int step)
     const Step *place = &k->step[k->bound[found]];
     for (int i = 0; i < k->axes.n; i++)
         if (k->bound[i] >= 0 && index_axes(&place->at) >> i & 1) return -1;
-    return place->place && (whole_vectors(w, &place->at, w->last) || writer_beside(w, step))
-               ? found
-               : -1;
+    return place->place && (whole_vectors(w, &place->at, w->last) || writer_beside(w, step)) ? found
+                                                                                             : -1;
 }
 
 int writer_beside(const Writer *w, int step)

@@ -653,8 +653,62 @@ static void test_quotients_are_quick_where_no_step_follows(void **state)
     Small of[] = {s, s, s};
     (void)state;
     expect(source_of(&of[0], softmax, (const int[]){1, 2, 1}), "= quotient(t", NULL);
-    expect(source_of(&of[1], codes, (const int[]){3, 2, 1}), " / t", "quotient(");
-    expect(source_of(&of[2], mask, (const int[]){4, 2, 1}), " / t", "quotient(");
+    expect(source_of(&of[1], codes, (const int[]){3, 2, 1}), "= exact_quotient(t", "= quotient(t");
+    expect(source_of(&of[2], mask, (const int[]){4, 2, 1}), "= exact_quotient(t", "= quotient(t");
+}
+
+/* What all rows would compute anew from wide words is stored once, by the kernel of its scan. */
+static void test_what_many_rows_compute_is_stored(void **state)
+{
+    static const char *const lines[] = {"c = aten.cumsum(k, -1)", "d = aten.sub.Tensor(c, 1)",
+                                        "e = aten.mul.Tensor(d, k)", "f = aten.add.Tensor(x, e)",
+                                        "y = aten.softmax.int(f, -1)"};
+    Small s = {.axes = {{"rows", NULL, 65536}},
+               .inputs = {tensor("x", DTYPE_F16, "rows", "512"),
+                          {.name = "k", .dtype = DTYPE_I64, .rank = 1, .shape = {"512"}}}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){5, 1, 2}), "(k, e)\n", "kernel_3<<<");
+}
+
+/* A mask's sum is added up in the pass that reads the mask for larger rows. */
+static void test_a_mask_is_summed_where_it_is_read(void **state)
+{
+    static const char *const lines[] = {
+        "m = aten.to.dtype(k, torch.float32)", "w = aten.unsqueeze(m, -1)",
+        "p = aten.mul.Tensor(x, w)",           "a = aten.sum.dim_IntList(p, [1])",
+        "n = aten.sum.dim_IntList(w, [1])",    "y = aten.div.Tensor(a, n)"};
+    Small s = {
+        .axes = {{"batch", NULL, 64}, {"rows", NULL, 512}},
+        .inputs = {{.name = "x", .dtype = DTYPE_F32, .rank = 3, .shape = {"batch", "rows", "768"}},
+                   tensor("k", DTYPE_I64, "batch", "rows")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){6, 2, 2}), "kernel_1<<<", "kernel_2<<<");
+}
+
+/* Neighbours that a pad shifts are read in vectors. */
+static void test_shifted_rows_are_read_in_vectors(void **state)
+{
+    static const char *const lines[] = {"p = aten.pad(x, [1, 0])",
+                                        "a = aten.slice.Tensor(p, 1, 0, end=-1)",
+                                        "y = aten.add.Tensor(x, a)"};
+    Small s = {.axes = {{"rows", NULL, 960}, {"cols", NULL, 512}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){3, 2, 1}), "= beside<V>(x + ", NULL);
+}
+
+/* A thread's results of dilated windows lie apart, those of windows that share elements side by side. */
+static void test_dilated_windows_lie_apart(void **state)
+{
+    static const char *const dilated[] = {"y = aten.max_pool1d(x, [4], [1], [0], [3])"},
+                             *const dense[] = {"y = aten.max_pool1d(x, [4], [1], [0], [1])"};
+    const Small s = {
+        .axes = {{"rows", NULL, 960}},
+        .inputs = {{.name = "x", .dtype = DTYPE_F32, .rank = 3, .shape = {"rows", "8", "512"}}}};
+    Small of[] = {s, s};
+    (void)state;
+    expect(source_of(&of[0], dilated, (const int[]){1, 1, 1}), "next = groups", NULL);
+    expect(source_of(&of[1], dense, (const int[]){1, 1, 1}), "next = 1", NULL);
 }
 
 /* Tiles go on from one axis to the one before it, or have fewer elements, where they would end half empty. */
@@ -775,6 +829,10 @@ int main(void)
         cmocka_unit_test(test_timed_sizes_are_numbers_where_they_are_these),
         cmocka_unit_test(test_few_threads_join_exponential_sums),
         cmocka_unit_test(test_quotients_are_quick_where_no_step_follows),
+        cmocka_unit_test(test_what_many_rows_compute_is_stored),
+        cmocka_unit_test(test_a_mask_is_summed_where_it_is_read),
+        cmocka_unit_test(test_shifted_rows_are_read_in_vectors),
+        cmocka_unit_test(test_dilated_windows_lie_apart),
         cmocka_unit_test(test_tiles_do_not_end_half_empty),
         cmocka_unit_test(test_a_kernel_of_too_many_steps_reads_what_another_stores),
         cmocka_unit_test(test_half_products_are_kernels_with_what_follows),
