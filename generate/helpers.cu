@@ -118,8 +118,8 @@ __device__ __forceinline__ float exact_quotient(float a, Divisor d)
 }
 
 //@ beside
-// The elements of a row of n from `first + by` on, out of the two vectors that have them; those outside of the
-// row are others of it. The same vectors are read for other distances, once.
+// The elements of a row of n from `first + by` on, out of the two vectors that have them; those outside of
+// the row are others of it. The same vectors are read for other distances, once.
 template <int V, typename T, typename I>
 __device__ __forceinline__ Pack<T, V> beside(const T *__restrict__ row, I first, int by, I n)
 {

@@ -740,8 +740,8 @@ static int reads(const Nodes *n, int node, int source, int depth)
     return 0;
 }
 
-/* 1: a fold of some of the kernel's rows, or of more than these, is over as many columns as its folds are, and
- * the fold of fewer rows adds up what the other one reads: each row does so anew, in the same pass. */
+/* 1: a fold of some of the kernel's rows, or of more than these, is over as many columns as its folds are,
+ * and the fold of fewer rows adds up what the other one reads: each row does so anew, in the same pass. */
 static int is_beside(const Kernel *k, int node, unsigned rows, Size columns)
 {
     const unsigned all = rows | k->rows;

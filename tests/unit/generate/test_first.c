@@ -1,5 +1,6 @@
 /* First candidates of tasks: how many launches and op lines a graph becomes, and which expression a size
- * gets. Whether they compute what they should is for tests/shell/first.t. */
+ * gets. Whether they compute what they should is for tests/shell/first.t.
+ * Over 800 lines: a graph of a few lines for each choice of the generator, by the same helpers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
