@@ -434,7 +434,7 @@ static double saved_us(const Kernel *k, int step, double all)
     return 1e6 * all * (work / threads_a_second + bytes / near_bytes_a_second);
 }
 
-/* 1: a kernel of results alone whose rows are long: what is the same for a row is computed once (schedule.c). */
+/* 1: a kernel of results alone whose rows are long: what is the same for a row is computed once. */
 static int is_of_long_row(const Kernel *k, const Step *s)
 {
     Size by = size_number(1);
