@@ -106,7 +106,7 @@ static int agree(const Kernel *k, const Kernel *own)
     if (size_same(a, b)) return 1;
     return !x->parts && !y->parts &&
            (size_less(a, b) ? own->has_folds || reads(own, k->root[0].node)
-                            : size_less(b, a) && k->has_folds);
+                            : size_less(b, a) && (k->has_folds || own->has_folds));
 }
 
 /* What is to be written beside the kernel's result for another node, which is itself or the parts of its

@@ -666,17 +666,35 @@ static int trace_misplaced(Kernel *k, int node, const Index *at, unsigned rows, 
     return want(k, less >= 0 ? less : node);
 }
 
-/* The size of a fold in an expression that has other rows than n_rows; 0: there is none. */
-static int64_t other_rows(const Nodes *n, int node, Size n_rows, int depth)
+/* 1: a node is computed from another one, in few steps. */
+static int reads(const Nodes *n, int node, int source, int depth)
 {
     const Node *x = &n->node[node];
-    int64_t found = 0;
-    if (depth > 40 || x->stored) return 0;
-    if (x->kind == NODE_FOLD && !is_short(n, node))
-        return size_same(node_count(x), n_rows) ? 0 : node_count(x).at[0];
-    for (int i = 0; i < 3 && !found; i++)
-        if (x->arg[i] >= 0) found = other_rows(n, x->arg[i], n_rows, depth + 1);
-    return found;
+    if (node == source) return 1;
+    for (int i = 0; i < 3 && depth < SHORT_FOLD && !x->stored; i++)
+        if (x->arg[i] >= 0 && reads(n, x->arg[i], source, depth + 1)) return 1;
+    return 0;
+}
+
+/* The folds in an expression: the first one that has other rows, -1; whether there are more of these; and
+ * the last one of the same rows, -1. */
+typedef struct {
+    int other, more, same;
+} FoldsWithin;
+
+static void folds_within(const Nodes *n, int node, Size n_rows, int depth, FoldsWithin *f)
+{
+    const Node *x = &n->node[node];
+    if (depth > 40 || x->stored) return;
+    if (x->kind == NODE_FOLD && !is_short(n, node)) {
+        const int same = size_same(node_count(x), n_rows);
+        if (same) f->same = node;
+        f->more |= !same && f->other >= 0 && f->other != node;
+        if (!same && f->other < 0) f->other = node;
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        if (x->arg[i] >= 0) folds_within(n, x->arg[i], n_rows, depth + 1, f);
 }
 
 /* What alone a node is computed from, if that is no larger and has as many elements: others may need it,
@@ -704,8 +722,14 @@ static int body_to_store(const Nodes *n, int body, Size n_rows)
     body = without_views(n, body);
     const Node *x = &n->node[body];
     if (x->kind != NODE_POINT || x->stored) return -1;
-    int64_t inner = other_rows(n, body, n_rows, 0);
-    return inner && node_count(x).at[0] <= HARDLY * inner ? made_of_one(n, body) : -1;
+    FoldsWithin f = {.other = -1, .same = -1};
+    folds_within(n, body, n_rows, 0, &f);
+    if (f.other < 0 || node_count(x).at[0] > HARDLY * node_count(&n->node[f.other]).at[0])
+        return -1;
+    /* What folds of these rows are over, too, is no result of the other fold's kernel. */
+    const int joined = f.same >= 0 && !f.more && n->node[f.other].pair < 0 &&
+                       reads(n, n->node[f.same].arg[0], f.other, 0);
+    return joined ? f.other : made_of_one(n, body);
 }
 
 /* 1: the rows are at most half of a fold's, whose others a kernel of its own would compute, too. */
@@ -729,15 +753,6 @@ static int only_source(const Nodes *n, int node)
         node = x->arg[0];
     }
     return -1;
-}
-
-static int reads(const Nodes *n, int node, int source, int depth)
-{
-    const Node *x = &n->node[node];
-    if (node == source) return 1;
-    for (int i = 0; i < 3 && depth < SHORT_FOLD && !x->stored; i++)
-        if (x->arg[i] >= 0 && reads(n, x->arg[i], source, depth + 1)) return 1;
-    return 0;
 }
 
 /* 1: a fold of some of the kernel's rows, or of more than these, is over as many columns as its folds are,
@@ -1066,22 +1081,42 @@ static void begin(Kernel *k, Nodes *nodes)
         snprintf(k->axes.name[i], sizeof k->axes.name[i], "i%d", i);
 }
 
+/* The place of a row by the first axes of the largest result, where no fold has one yet. */
+static int first_axes(const Kernel *k, Size rows, Index *at)
+{
+    const int largest = kernel_largest(k);
+    const Size columns = size_over(node_count(&k->nodes->node[k->root[largest].node]), rows);
+    unsigned of = 0;
+    *at = index_none();
+    for (int i = 0; i < k->axes.n; i++) {
+        const Size by = k->root[largest].at.by[i];
+        if (size_is(by, 0) || !size_divides(columns, by)) continue;
+        at->by[i] = size_over(by, columns);
+        of |= 1u << i;
+    }
+    return size_same(product(&k->axes, of), rows);
+}
+
 /* Traces a result of rows, whose place is that of a fold: 1 if nothing else is to lie in memory for it. */
 static int trace_of_rows(Kernel *k, int r, Error *err)
 {
     const int node = k->root[r].node;
     const Size all = node_count(&k->nodes->node[k->root[kernel_largest(k)].node]),
                own = node_count(&k->nodes->node[node]);
-    for (int i = 0; i < k->n && k->has_folds; i++) {
+    int found = is_long(own, size_over(all, own), 0)
+                    ? 0
+                    : !k->has_folds && first_axes(k, own, &k->root[r].at);
+    for (int i = 0; i < k->n && k->has_folds && !found; i++) {
         const Step *s = &k->step[i];
         if (k->nodes->node[s->node].kind != NODE_FOLD || s->arg[0] < 0 || s->looped ||
             !size_same(product(&k->axes, index_axes(&s->at)), own) ||
             is_long(own, size_over(all, own), 0))
             continue;
         k->root[r].at = s->at;
-        return trace(k, node, &k->root[r].at, err);
+        found = 1;
     }
-    return error_set(err, ERROR_UNSUPPORTED, "a result that is none of rows");
+    return found ? trace(k, node, &k->root[r].at, err)
+                 : error_set(err, ERROR_UNSUPPORTED, "a result that is none of rows");
 }
 
 static int trace_roots(Kernel *k, Error *err)

@@ -686,6 +686,40 @@ static void test_a_mask_is_summed_where_it_is_read(void **state)
     expect(source_of(&s, lines, (const int[]){6, 2, 2}), "kernel_1<<<", "kernel_2<<<");
 }
 
+/* A norm of sums and a fold of what it divides are one kernel, behind that of the sums. */
+static void test_folds_of_folds_share_a_kernel(void **state)
+{
+    static const char *const lines[] = {
+        "s = aten.sum.dim_IntList(x, [1])", "q = aten.mul.Tensor(s, s)",
+        "t = aten.sum.dim_IntList(q, [0])", "n = aten.sqrt(t)",
+        "d = aten.div.Tensor(s, n)",        "e = aten.mul.Tensor(d, s)",
+        "u = aten.sum.dim_IntList(e, [0])", "y = aten.div.Tensor(x, u)"};
+    Small s = {.axes = {{"rows", NULL, 960}, {"cols", NULL, 512}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){8, 2, 1}), "kernel_3<<<", "kernel_4<<<");
+}
+
+/* Elements and sums of their rows are results of one kernel, also where nothing else is folded. */
+static void test_sums_of_a_result_share_its_kernel(void **state)
+{
+    static const char *const lines[] = {"y = aten.tanh(x)", "p = aten.mul.Tensor(y, x)",
+                                        "z = aten.sum.dim_IntList(p, [1])"};
+    DraftTensor outputs[] = {{.name = "y", .dtype = DTYPES, .rank = -1},
+                             {.name = "z", .dtype = DTYPES, .rank = -1}};
+    Small s = {.axes = {{"rows", NULL, 9600}, {"cols", NULL, 192}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    Generated g;
+    Error err;
+    (void)state;
+    small(&s, lines, 3, 2, 1);
+    s.d.outputs = outputs, s.d.n_outputs = 2;
+    Task *t = planned(&s.d);
+    if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
+    task_free(t);
+    expect(g.source, "(x, y, z, ", "kernel_2<<<");
+}
+
 /* Neighbours that a pad shifts are read in vectors. */
 static void test_shifted_rows_are_read_in_vectors(void **state)
 {
@@ -832,6 +866,8 @@ int main(void)
         cmocka_unit_test(test_quotients_are_quick_where_no_step_follows),
         cmocka_unit_test(test_what_many_rows_compute_is_stored),
         cmocka_unit_test(test_a_mask_is_summed_where_it_is_read),
+        cmocka_unit_test(test_folds_of_folds_share_a_kernel),
+        cmocka_unit_test(test_sums_of_a_result_share_its_kernel),
         cmocka_unit_test(test_shifted_rows_are_read_in_vectors),
         cmocka_unit_test(test_dilated_windows_lie_apart),
         cmocka_unit_test(test_tiles_do_not_end_half_empty),
