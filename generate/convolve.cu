@@ -260,7 +260,7 @@ template <typename E>
 __device__ __forceinline__ void convolve_lines(const ConvolveLines &l, const ConvolveQuads<E> &to)
 {
     const int lane = threadIdx.x % 32, r = lane % 4 * 4;
-#pragma unroll
+#pragma unroll 4
     for (int i = 0; i < 8; i++) {
         const int c = lane / 4 + 8 * i, of = l.apart ? c % 32 : c / 2,
                   first = __shfl_sync(~0u, l.first, of), second = __shfl_sync(~0u, l.second, of);
