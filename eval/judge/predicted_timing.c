@@ -2,6 +2,7 @@
 #include "eval/judge/predicted_timing.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,6 +163,8 @@ typedef struct {
     int again;  /* on other contents: what is written is known */
 } Shown;
 
+static const char dear_reference[] = "one element of the reference takes too much work";
+
 static void note_shown(const Task *t, const DeviceSample *s, const char *unit, Shown *shown)
 {
     shown->unit = unit;
@@ -169,9 +172,10 @@ static void note_shown(const Task *t, const DeviceSample *s, const char *unit, S
     shown->all = shown->n > 0 && timed_compares_all(t, s->comparable);
     for (int i = 0; i < s->n_outputs && shown->n; i++) shown->outputs += s->comparable[i] != 0;
     if (!shown->n)
-        shown->why = shown->hidden[0] ? shown->hidden
-                     : s->why         ? s->why
-                                      : "one element costs too much";
+        shown->why = !s->compared       ? dear_reference
+                     : shown->hidden[0] ? shown->hidden
+                     : s->why           ? s->why
+                                        : dear_reference;
 }
 
 /* Is the prediction in *out that of a win, as far as it is known? */
@@ -195,6 +199,7 @@ static int compare_cones(Judgement *j, TimedContents *c, Run *r, int wins, Shown
     if (rc || shown->hidden[0]) return rc;
     rc = timed_compare(c, &left, &n, &j->fault);
     shown->n += n;
+    if (!n) snprintf(shown->hidden, sizeof shown->hidden, "%s", dear_reference);
     for (int i = 0; i < j->task->n_outputs && n; i++) shown->comparable[i] |= comparable[i];
     return rc;
 }
