@@ -331,6 +331,7 @@ static void test_first_kernels_have_no_products(void **state)
     static const char *const names[] = {
         "k2_14_gemm_divide_sum_scaling",
         "k2_44_convtranspose2d_multiply_globalavgpool_globalavgpool_mean"};
+    const int kernels[] = {2, 3}; /* the latter stores which places are inside of the border */
     TaskSet tasks = {0};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -339,7 +340,7 @@ static void test_first_kernels_have_no_products(void **state)
         int at = taskset_need(&tasks, NULL, names[i], &err);
         if (at < 0 || generate_least(tasks.tasks[at], NULL, NULL, &g, &err))
             fail_msg("%s", err.text);
-        assert_int_equal(g.n_kernels, 2);
+        assert_int_equal(g.n_kernels, kernels[i]);
         assert_int_equal(g.n_lines, 0);
         free(g.source);
     }
