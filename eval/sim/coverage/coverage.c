@@ -11,6 +11,8 @@
 #include "eval/sim/coverage/slice_run.h"
 #include "eval/sim/coverage/visits.h"
 
+enum { MANY_RUNS = 512 /* from which on a sort by digits is quicker, 2026-11-30 */ };
+
 static int by_place(const BlockRun *p, const BlockRun *q)
 {
     for (int k = 0; k < 3; k++)
@@ -50,12 +52,60 @@ static int join_neighbours(BlockRun *runs, int n_runs)
     return n_runs ? n + 1 : 0;
 }
 
+/* The runs' places from the first one on, each with its number below. 0: they change in several ways, or
+ * lie far apart. */
+static uint64_t keys_of(const BlockRun *runs, int n, uint64_t *key)
+{
+    int64_t low = runs->at, high = low;
+    int is_one = 1;
+    for (int i = 0; i < n; i++) {
+        low = runs[i].at < low ? runs[i].at : low;
+        high = runs[i].at > high ? runs[i].at : high;
+        is_one &= !memcmp(runs[i].d, runs->d, sizeof runs->d);
+    }
+    const uint64_t range = (uint64_t)high - (uint64_t)low + 1;
+    if (!is_one || range > UINT32_MAX) return 0;
+    for (int i = 0; i < n; i++) key[i] = (uint64_t)(runs[i].at - low) << 32 | (uint32_t)i;
+    return range;
+}
+
+/* Sorts many runs that change alike by their places, from the lowest digits on. Returns 0 where they are not
+ * of that kind. */
+static int sort_by_digits(SliceRun *r)
+{
+    enum { BITS = 11, DIGITS = 1 << BITS };
+    const int n = r->n_runs;
+    uint64_t *key = memory_array(2 * (size_t)n, sizeof *key), *to = key + n, *all = key;
+    const uint64_t range = keys_of(r->runs, n, key);
+    for (int bit = 0; range >> bit; bit += BITS) {
+        int end[DIGITS] = {0}, sum = 0;
+        for (int i = 0; i < n; i++) end[key[i] >> (32 + bit) & (DIGITS - 1)]++;
+        for (int k = 0; k < DIGITS; k++) {
+            int count = end[k];
+            end[k] = sum, sum += count;
+        }
+        for (int i = 0; i < n; i++) to[end[key[i] >> (32 + bit) & (DIGITS - 1)]++] = key[i];
+        uint64_t *sorted = to;
+        to = key, key = sorted;
+    }
+    if (range) {
+        BlockRun *sorted = memory_array((size_t)r->cap_runs, sizeof *sorted);
+        for (int i = 0; i < n; i++) sorted[i] = r->runs[(uint32_t)key[i]];
+        free(r->runs);
+        r->runs = sorted;
+    }
+    free(all);
+    return range > 0;
+}
+
 /* Sorts the runs, and makes one of those that touch and change alike. The lanes of a store are mostly in
  * order, so that there is little to merge; each pass leaves fewer. */
 static void join_runs(SliceRun *r)
 {
     BlockRun *other = NULL;
     int n = r->n_runs = join_neighbours(r->runs, r->n_runs);
+    if (n > MANY_RUNS && end_of_order(r->runs, 0, n) < n && sort_by_digits(r))
+        n = r->n_runs = join_neighbours(r->runs, n);
     while (end_of_order(r->runs, 0, n) < n) {
         if (!other) other = memory_array((size_t)r->cap_runs, sizeof *other);
         for (int from = 0, middle, end; from < n; from = end) {
