@@ -40,6 +40,11 @@ typedef struct {
 int view_decode(const void *data, size_t len, const char *where, msgpack_zone *zone, View *out,
                 Error *err);
 
+/* The same, for `read` alone: returns what that returns, else -1. */
+typedef int ViewRead(const View *v, void *out, Error *err);
+int view_read(const void *data, size_t len, const char *where, ViewRead *read, void *out,
+              Error *err);
+
 int view_has(const View *v, const char *key);
 int view_text(const View *v, const char *key, const char **s, size_t *n,
               Error *err); /* not NUL-terminated */

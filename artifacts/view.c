@@ -23,6 +23,17 @@ int view_decode(const void *data, size_t len, const char *where, msgpack_zone *z
     return 0;
 }
 
+int view_read(const void *data, size_t len, const char *where, ViewRead *read, void *out,
+              Error *err)
+{
+    msgpack_zone zone;
+    View v;
+    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
+    int rc = view_decode(data, len, where, &zone, &v, err) ? -1 : read(&v, out, err);
+    msgpack_zone_destroy(&zone);
+    return rc;
+}
+
 /* Searches by bisection: scan_record has checked that the keys are sorted. */
 static const msgpack_object *find(const View *v, const char *key)
 {

@@ -550,6 +550,13 @@ int task_rotates(const Task *t, const TaskTensor *x)
     return t->rotates >= 0 && x->rank && !strcmp(x->shape[0], t->axis_name[t->rotates]);
 }
 
+int task_is_scalar(const Task *t)
+{
+    for (int i = 0; i < t->n_outputs; i++)
+        if (t->outputs[i].rank) return 0;
+    return 1;
+}
+
 int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t shape[TASK_MAX_RANK],
                Error *err)
 {

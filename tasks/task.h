@@ -234,6 +234,7 @@ int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t sh
                Error *err);
 /* Is the tensor's first dimension the axis of "turns"? */
 int task_rotates(const Task *t, const TaskTensor *x);
+int task_is_scalar(const Task *t); /* all outputs are scalars */
 int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t *n, Error *err);
 /* The bounds of an integer draw, both included. An error: they are too close for distinct integers. */
 typedef struct {

@@ -171,7 +171,7 @@ int plan_cost(const Task *t, const char *source, const Estimate *estimate, PlanC
     Fault f = {0};
     *out = (PlanCost){0};
     *known = 0;
-    if (plan_parse(source, strlen(source), &plan, &f)) {
+    if (plan_parse(source, strlen(source), 0, &plan, &f)) {
         plan_release(&plan);
         return error_set(err, ERROR_INVALID, "%s", f.message);
     }

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-static int parse(const char *source, size_t len, int trusted, Candidate *out, Fault *f)
+int candidate_parse(const char *source, size_t len, int trusted, Candidate *out, Fault *f)
 {
     Digest d;
     memset(out, 0, sizeof *out);
@@ -20,18 +20,7 @@ static int parse(const char *source, size_t len, int trusted, Candidate *out, Fa
         return fault_set(f, OUTCOME_COMPILE_ERROR, 0, "the source holds a NUL byte; expected text");
     out->source = memory_strndup(source, len);
     out->len = len;
-    return trusted ? plan_parse_trusted(out->source, len, &out->plan, f)
-                   : plan_parse(out->source, len, &out->plan, f);
-}
-
-int candidate_parse(const char *source, size_t len, Candidate *out, Fault *f)
-{
-    return parse(source, len, 0, out, f);
-}
-
-int candidate_parse_trusted(const char *source, size_t len, Candidate *out, Fault *f)
-{
-    return parse(source, len, 1, out, f);
+    return plan_parse(out->source, len, trusted, &out->plan, f);
 }
 
 void candidate_release(Candidate *c)

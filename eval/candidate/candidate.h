@@ -16,11 +16,10 @@ typedef struct {
     Plan plan;
 } Candidate;
 
-/* Parse a source. Returns 0, or 1 with COMPILE_ERROR for a source that is too large or holds a NUL
- * byte, and PLAN_ERROR for a mistake in the plan. Release in both cases. */
-int candidate_parse(const char *source, size_t len, Candidate *out, Fault *f);
-/* The same for a baseline, whose plan may call libraries. */
-int candidate_parse_trusted(const char *source, size_t len, Candidate *out, Fault *f);
+/* Parse a source. trusted: a baseline, whose plan may call libraries. Returns 0, or 1 with COMPILE_ERROR for
+ * a source that is too large or holds a NUL byte, and PLAN_ERROR for a mistake in the plan. Release in both
+ * cases. */
+int candidate_parse(const char *source, size_t len, int trusted, Candidate *out, Fault *f);
 void candidate_release(Candidate *c);
 
 #endif

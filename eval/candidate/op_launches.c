@@ -3,7 +3,6 @@
 #include "eval/candidate/op_launches.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +12,6 @@
 #include "eval/candidate/plan_kernels.h"
 
 enum { MAX_KERNEL_TEXT = 1 << 20 };
-
-int walk_fail(Walk *k, const char *fmt, ...)
-{
-    char text[900];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return error_set(k->err, ERROR_INVALID, "line %d: %s", k->line, text);
-}
 
 int walk_fail_here(Walk *k, const Error *why)
 {

@@ -23,7 +23,7 @@ typedef struct {
 
 /* Set the error "line N: ...". walk_fail_here adds the workload, for a mistake that depends on the
  * sizes. Both return -1. */
-int walk_fail(Walk *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define walk_fail(k, ...) plan_mistake((k)->err, (k)->line, __VA_ARGS__)
 int walk_fail_here(Walk *k, const Error *why);
 
 int walk_storage(PlanOps *o, PlanHeld held, int index, size_t bytes, const char *label);

@@ -68,15 +68,7 @@ static const struct {
     {"__nv_fp8_e5m2", 1, TENSOR_MAP_U8},
 };
 
-__attribute__((format(printf, 2, 3))) static int fail(Parser *ps, const char *fmt, ...)
-{
-    char text[900];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return error_set(ps->err, ERROR_INVALID, "line %d: %s", ps->line, text);
-}
+#define fail(ps, ...) plan_mistake((ps)->err, (ps)->line, __VA_ARGS__)
 
 static PlanText trim(PlanText t)
 {
@@ -659,7 +651,7 @@ static int parse_lines(Parser *ps, const char *source, size_t len)
                      "//@ launch kernel<<<ceil_div(n, 256), 256>>>(x, y, n)");
 }
 
-static int parse(const char *source, size_t len, int trusted, Plan *out, Fault *f)
+int plan_parse(const char *source, size_t len, int trusted, Plan *out, Fault *f)
 {
     Error why;
     memset(out, 0, sizeof *out);
@@ -667,19 +659,19 @@ static int parse(const char *source, size_t len, int trusted, Plan *out, Fault *
     return parse_lines(&ps, source, len) ? plan_fault(f, ps.line, &why) : 0;
 }
 
+int plan_mistake(Error *err, int line, const char *fmt, ...)
+{
+    char text[900];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return error_set(err, ERROR_INVALID, "line %d: %s", line, text);
+}
+
 int plan_fault(Fault *f, int line, const Error *why)
 {
     return fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", why->text);
-}
-
-int plan_parse(const char *source, size_t len, Plan *out, Fault *f)
-{
-    return parse(source, len, 0, out, f);
-}
-
-int plan_parse_trusted(const char *source, size_t len, Plan *out, Fault *f)
-{
-    return parse(source, len, 1, out, f);
 }
 
 void plan_release(Plan *p)

@@ -111,11 +111,11 @@ typedef struct {
     int n_kernels;
 } Plan;
 
-/* source must outlive the plan. Returns 0, or 1 with PLAN_ERROR and the line of the mistake; the sentence
- * begins with "line N: ". Release in both cases. */
-int plan_parse(const char *source, size_t len, Plan *out, Fault *f);
-/* The same, with library lines allowed. */
-int plan_parse_trusted(const char *source, size_t len, Plan *out, Fault *f);
+/* source must outlive the plan. trusted: library lines are allowed. Returns 0, or 1 with PLAN_ERROR and the
+ * line of the mistake; the sentence begins with "line N: ". Release in both cases. */
+int plan_parse(const char *source, size_t len, int trusted, Plan *out, Fault *f);
+/* Sets the error "line N: ...". Returns -1. */
+int plan_mistake(Error *err, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A mistake in the plan becomes its fault. Returns 1. */
 int plan_fault(Fault *f, int line, const Error *why);
 void plan_release(Plan *p);

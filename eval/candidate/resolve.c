@@ -3,7 +3,6 @@
 #include "eval/candidate/resolve.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,15 +22,7 @@ typedef struct {
     Error *err;
 } Resolver;
 
-__attribute__((format(printf, 2, 3))) static int fail(Resolver *r, const char *fmt, ...)
-{
-    char text[900];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return error_set(r->err, ERROR_INVALID, "line %d: %s", r->line, text);
-}
+#define fail(r, ...) plan_mistake((r)->err, (r)->line, __VA_ARGS__)
 
 static int find_tensor(const TaskTensor *tensors, int n, PlanText name)
 {

@@ -22,12 +22,6 @@
 /* Headers that a candidate gets instead of the system's: of the C library, and <cuda.h>. The texts are
  * written for NVRTC. All C headers are one text. */
 
-/* A header of the C++ library, such as "limits": CCCL's of the same name, in namespace std. */
-typedef struct {
-    const char *name, *of; /* of: the header that the text includes */
-    const char *text;
-} PreludeStandard;
-
 EMBED(prelude_cuh, "eval/compile/prelude.cuh")
 EMBED(driver_types_cuh, "eval/compile/driver_types.cuh")
 
@@ -49,26 +43,6 @@ static const char *prelude_text(const char *name)
     for (int i = 0; prelude_name(i); i++)
         if (!strcmp(prelude_names[i], name))
             return strcmp(name, "cuda.h") ? prelude_cuh : driver_types_cuh;
-    return NULL;
-}
-
-#define STANDARD(name)                                         \
-    {                                                          \
-        name, "cuda/std/" name,                                \
-            "#pragma once\n#include <cuda/std/" name ">\n"     \
-            "namespace std { using namespace ::cuda::std; }\n" \
-    }
-static const PreludeStandard standards[] = {
-    STANDARD("array"),  STANDARD("bit"),     STANDARD("complex"),     STANDARD("functional"),
-    STANDARD("limits"), STANDARD("numeric"), STANDARD("optional"),    STANDARD("span"),
-    STANDARD("tuple"),  STANDARD("utility"), STANDARD("type_traits"), STANDARD("initializer_list"),
-};
-
-/* NULL: it is none of those that have one. */
-static const PreludeStandard *prelude_standard(const char *name)
-{
-    for (size_t i = 0; i < sizeof standards / sizeof *standards; i++)
-        if (!strcmp(standards[i].name, name)) return &standards[i];
     return NULL;
 }
 
@@ -659,11 +633,6 @@ static void add(Headers *h, const char *name, File *f)
 static void add_from_source(Headers *h, const char *name)
 {
     File *f = resolve(h, NULL, name, 0);
-    const PreludeStandard *standard = f ? NULL : prelude_standard(name);
-    if (standard && (f = resolve(h, NULL, standard->of, 0))) {
-        give(h, standard->name, standard->text);
-        name = standard->of;
-    }
     size_t n = f ? strlen(f->path) : 0, k = strlen(name);
     /* Names such as "./x.h", which are no end of a path, are not supported in a candidate. */
     if (f && k <= n && !strcmp(f->path + n - k, name)) add(h, name, f);

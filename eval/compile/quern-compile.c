@@ -376,7 +376,7 @@ static int compile(Compiler *c, const char *arch, const Buffer *source, CompileR
 {
     Candidate candidate;
     Fault unused;
-    int named = !candidate_parse_trusted(source->data, source->len, &candidate, &unused);
+    int named = !candidate_parse(source->data, source->len, 1, &candidate, &unused);
     const char **names = named ? plan_kernel_names(&candidate.plan) : NULL;
     CompileRequest request = {arch, source->data, source->len, named ? candidate.plan.n_kernels : 0,
                               names};

@@ -30,7 +30,7 @@ static int predict(Baseline *b)
 static int run_once(Judgement *own)
 {
     Run run = {0};
-    const Case *c = judgement_case(own, own->timed, 0);
+    const Case *c = judgement_case(own, own->timed);
     if (!c) return -1;
     int rc = run_open(&run, &own->loaded, c, NULL, &own->fault);
     if (!rc) rc = run_launch(&run, &own->fault);
@@ -46,7 +46,7 @@ static int prepare(Baseline *b)
     Fault *f = &own->fault;
     int predicted = judgement_is_predicted(own);
     const Workload *list[] = {own->timed, own->small};
-    int rc = candidate_parse_trusted(own->source, own->len, &own->candidate, f);
+    int rc = candidate_parse(own->source, own->len, 1, &own->candidate, f);
     loaded_init(&own->loaded, &own->evaluator->machine, own->task, 1);
     if (!rc) rc = loaded_compile(&own->loaded, &own->candidate, f);
     if (!rc) rc = checks_plan(&own->loaded, own->timed, f);

@@ -125,10 +125,11 @@ static int has_atomics(const Loaded *l)
     return 0;
 }
 
-/* Launch and compare with case c at the same addresses. */
-static int check_contents(Judgement *j, const Case *c)
+/* Launch and compare with these at the same addresses. */
+static int check_contents(Judgement *j, const Contents *of)
 {
     Run *r = &j->largest;
+    const Case *c = judgement_draw(j, of);
     if (!c || run_refill(r, c, 0, &j->fault.error)) return -1;
     int rc = checks_once(r, &j->fault);
     if (!rc) verdict_pass(&j->verdict, "%s", r->where);
@@ -158,10 +159,8 @@ int step_repeat(Judgement *j)
                  differ ? "%s: a second run differs by the order of atomics only"
                         : "%s: equal bytes on a second run",
                  r->where);
-    const Workload *w = r->test->workload;
     const Case *other =
-        cases_get(j->evaluator->cases, j->task, w, VARIANT_DRAWN,
-                  case_seed(j->evaluator->seed, j->task, w, 1), r->test->scale, &f->error);
+        judgement_draw(j, &(Contents){r->test->workload, VARIANT_DRAWN, r->test->scale, 1});
     if (!other || run_refill(r, other, 0, &f->error)) return -1;
     rc = checks_once(r, f);
     if (rc) return rc;
@@ -172,15 +171,13 @@ int step_repeat(Judgement *j)
 /* Contents at which faults of the task's operators show, where what honest kernels compute is finite. */
 static int check_regimes(Judgement *j)
 {
-    Evaluator *e = j->evaluator;
     Task *t = j->task;
     Run r = {0};
     const Workload *w = regimes_workload(t);
     int rc = 0;
     for (Variant v = VARIANT_SIGNS; v < VARIANTS_OF_REGIMES && !rc; v++) {
         if (!w || !task_has_variant(t, w, v)) continue;
-        const Case *c =
-            cases_get(e->cases, t, w, v, case_seed(e->seed, t, w, 0), 1.0, &j->fault.error);
+        const Case *c = judgement_draw(j, &(Contents){w, v, 1.0, 0});
         if (!c) rc = -1;
         if (!c || !c->usable) continue;
         rc = r.loaded ? -!!run_refill(&r, c, 0, &j->fault.error)
@@ -202,24 +199,18 @@ static int check_scales(Judgement *j)
         checks += j->task->workloads[i].role == ROLE_CHECK;
     for (int i = 0; i < SCALES && checks < SCALES && !rc; i++)
         if (checks_scales[i] != own)
-            rc = check_contents(j, cases_get(j->evaluator->cases, j->task, w, VARIANT_DRAWN,
-                                             case_seed(j->evaluator->seed, j->task, w, 0),
-                                             checks_scales[i], &j->fault.error));
+            rc = check_contents(j, &(Contents){w, VARIANT_DRAWN, checks_scales[i], 0});
     return rc;
 }
 
 int step_variants(Judgement *j)
 {
-    Evaluator *e = j->evaluator;
-    Task *t = j->task;
     int rc = 0;
     if (!j->largest.loaded) return 0;
     const Workload *w = j->largest.test->workload;
     rc = check_scales(j);
     for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !rc; v++)
-        if (task_has_variant(t, w, v))
-            rc = check_contents(
-                j, cases_get(e->cases, t, w, v, case_seed(e->seed, t, w, 0), 1.0, &j->fault.error));
+        if (task_has_variant(j->task, w, v)) rc = check_contents(j, &(Contents){w, v, 1.0, 0});
     run_close(&j->largest);
     return rc ? rc : check_regimes(j);
 }
@@ -227,9 +218,7 @@ int step_variants(Judgement *j)
 /* *r stays open. */
 static int check_workload(Judgement *j, const Workload *w, double scale, Run *r)
 {
-    Evaluator *e = j->evaluator;
-    const Case *c = cases_get(e->cases, j->task, w, VARIANT_DRAWN,
-                              case_seed(e->seed, j->task, w, 0), scale, &j->fault.error);
+    const Case *c = judgement_draw(j, &(Contents){w, VARIANT_DRAWN, scale, 0});
     if (!c) return -1;
     int rc = run_open(r, &j->loaded, c, NULL, &j->fault);
     if (!rc) rc = checks_once(r, &j->fault);

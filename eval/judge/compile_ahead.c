@@ -44,7 +44,7 @@ static void compile_plan(const Machine *m, Task *t, const char *plan, const Work
     Loaded l;
     Fault ignored;
     loaded_init(&l, m, t, 1);
-    int rc = candidate_parse_trusted(plan, strlen(plan), &lines, &ignored);
+    int rc = candidate_parse(plan, strlen(plan), 1, &lines, &ignored);
     if (!rc) rc = loaded_compile(&l, &lines, &ignored);
     if (!rc) loaded_ops_compile(&l, &w, 1, &ignored);
     loaded_close(&l);

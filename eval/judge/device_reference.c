@@ -173,7 +173,7 @@ static int run(const Machine *m, Task *t, const char *plan, const Case *c, Case 
     Loaded l;
     Run r = {0};
     loaded_init(&l, m, t, 1);
-    int rc = candidate_parse_trusted(plan, strlen(plan), &lines, &f);
+    int rc = candidate_parse(plan, strlen(plan), 1, &lines, &f);
     if (!rc) rc = loaded_compile(&l, &lines, &f);
     if (!rc) rc = run_open(&r, &l, c, NULL, &f);
     if (!rc) rc = run_launch(&r, &f);

@@ -55,7 +55,7 @@ static int run_baseline(const Run *of, CaseEager *e, Fault *f)
     Loaded own;
     Run r = {0};
     loaded_init(&own, &m, l->task, 1);
-    int rc = candidate_parse_trusted(source, strlen(source), &lines, f);
+    int rc = candidate_parse(source, strlen(source), 1, &lines, f);
     if (!rc) rc = loaded_compile(&own, &lines, f);
     if (!rc) rc = run_open(&r, &own, of->test, NULL, f);
     if (!rc) rc = run_launch(&r, f);

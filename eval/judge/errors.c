@@ -69,7 +69,7 @@ int step_budget(Judgement *j)
     const Errors *eager;
     if (!budget_is_set(&j->task->budget)) return 0;
     if (need_eager(j, &eager)) return -1;
-    const Case *c = judgement_case(j, measured_at(j), 0);
+    const Case *c = judgement_case(j, measured_at(j));
     if (!c) return -1;
     if (cases_loosened(j->evaluator->cases, j->task)) return 0;
     for (int i = 0; i < j->task->n_outputs; i++)
@@ -83,7 +83,7 @@ static int measure_own(Judgement *j)
 {
     Run r = {0};
     Fault *f = &j->fault;
-    const Case *c = judgement_case(j, measured_at(j), 0);
+    const Case *c = judgement_case(j, measured_at(j));
     if (!c) return -1;
     int rc = run_open(&r, &j->loaded, c, NULL, f);
     if (!rc) rc = judgement_is_predicted(j) ? predicted_run(&r, NULL, f) : run_launch(&r, f);

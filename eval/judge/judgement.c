@@ -140,11 +140,16 @@ int judgement_is_win(const Judgement *j)
     return j->verdict.low > 1;
 }
 
-const Case *judgement_case(Judgement *j, const Workload *w, int trial)
+const Case *judgement_draw(Judgement *j, const Contents *of)
 {
-    Evaluator *e = j->evaluator;
-    return cases_get(e->cases, j->task, w, VARIANT_DRAWN, case_seed(e->seed, j->task, w, trial),
-                     1.0, &j->fault.error);
+    const Evaluator *e = j->evaluator;
+    return cases_get(e->cases, j->task, of->w, of->v, case_seed(e->seed, j->task, of->w, of->trial),
+                     of->scale, &j->fault.error);
+}
+
+const Case *judgement_case(Judgement *j, const Workload *w)
+{
+    return judgement_draw(j, &(Contents){w, VARIANT_DRAWN, 1.0, 0});
 }
 
 /* Half of the interval of a time that a sample predicts, as a share of it. */

@@ -79,8 +79,18 @@ int judgement_is_predicted(const Judgement *j);
 /* The interval of the verdict's ratio lies above 1. */
 int judgement_is_win(const Judgement *j);
 
-/* The case of a workload, of the evaluator's seed. NULL: the evaluator failed. */
-const Case *judgement_case(Judgement *j, const Workload *w, int trial);
+/* The contents that the evaluator's seed draws. trial: of draws of the same. */
+typedef struct {
+    const Workload *w;
+    Variant v;
+    double scale;
+    int trial;
+} Contents;
+
+/* Their case. NULL: the evaluator failed. */
+const Case *judgement_draw(Judgement *j, const Contents *of);
+/* That of a workload as it is drawn first. */
+const Case *judgement_case(Judgement *j, const Workload *w);
 
 /* Fill the verdict's times and its ratio from verdict.timing. */
 int judgement_score(Judgement *j);

@@ -134,7 +134,7 @@ static size_t own_bytes(Loaded *l, WorkloadOps *const *at, int n_at,
     Plan plan;
     int n_list = 0;
     size_t bytes = 0;
-    int parsed = !plan_parse_trusted(source, strlen(source), &plan, &ignored);
+    int parsed = !plan_parse(source, strlen(source), 1, &plan, &ignored);
     for (int i = 0; i < n_at && parsed; i++) {
         Workload w = {.role = at[i]->role};
         memcpy(w.axis, at[i]->axis, sizeof w.axis);

@@ -46,7 +46,7 @@ static int measure_small(Judgement *j)
 {
     Run r = {0};
     Fault *f = &j->fault;
-    const Case *c = judgement_case(j, j->small, 0);
+    const Case *c = judgement_case(j, j->small);
     if (!c) return -1;
     int rc = run_open(&r, &j->loaded, c, NULL, f);
     if (!rc) rc = predicted_run(&r, j->verdict.timing, f);

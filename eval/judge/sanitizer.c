@@ -75,7 +75,7 @@ static CompileResult copy_code(const CompileResult *of)
 static int load(Judgement *own, const Judgement *of)
 {
     const Workload *list[TASK_MAX_WORKLOADS];
-    int n = 0, rc = candidate_parse(of->source, of->len, &own->candidate, &own->fault);
+    int n = 0, rc = candidate_parse(of->source, of->len, 0, &own->candidate, &own->fault);
     for (int i = 0; i < own->task->n_workloads; i++)
         if (own->task->workloads[i].role == ROLE_CHECK) list[n++] = &own->task->workloads[i];
     loaded_init(&own->loaded, &own->evaluator->machine, own->task, 0);

@@ -24,8 +24,7 @@ static const int few_ops = 64;
 static int step_plan(Judgement *j)
 {
     Candidate *c = &j->candidate;
-    int rc = j->trusted ? candidate_parse_trusted(j->source, j->len, c, &j->fault)
-                        : candidate_parse(j->source, j->len, c, &j->fault);
+    int rc = candidate_parse(j->source, j->len, j->trusted, c, &j->fault);
     memcpy(j->verdict.source_digest, c->digest, DIGEST_HEX);
     return rc;
 }

@@ -51,14 +51,6 @@ static DevicePtr tensor_of(const Judgement *j, const Run *r, int i)
     return is_float ? r->memory.buffers[b] : 0;
 }
 
-/* Are all outputs scalars? The elements of other outputs are compared, and their sums are short. */
-static int is_scalar(const Task *t)
-{
-    for (int i = 0; i < t->n_outputs; i++)
-        if (t->outputs[i].rank) return 0;
-    return 1;
-}
-
 static double share_of(const DeviceIdle *d, int i)
 {
     return (double)d->of[i].idle / fmax(1, d->of[i].tried);
@@ -91,7 +83,8 @@ static int is_suspect(const DeviceIdle *timed)
 void timed_idle(const Judgement *j, const Run *r, int wins, DeviceIdle *out)
 {
     *out = (DeviceIdle){0};
-    if (!is_scalar(j->task)) return;
+    if (!task_is_scalar(j->task))
+        return; /* the elements of others are compared, and their sums are short */
     begin(j, r, wins, out);
     for (int i = 0; i < LOOKS && (!i || is_suspect(out)); i++) look(r, out);
 }
@@ -133,7 +126,7 @@ static int compare_small(Judgement *j, const DeviceIdle *timed)
     Run r = {0};
     DeviceIdle small;
     Loaded *l = &j->loaded;
-    const Case *c = judgement_case(j, j->small, 0);
+    const Case *c = judgement_case(j, j->small);
     if (!c) return -1;
     int rc = loaded_again(l, &j->fault);
     if (!rc) rc = run_open(&r, l, c, NULL, &j->fault);

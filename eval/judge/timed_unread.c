@@ -51,7 +51,7 @@ static int refuse(Judgement *j, const DeviceUnread *left, int i)
 int timed_unread_check(Judgement *j, const DeviceUnread *left)
 {
     Run r = {0};
-    const Case *c = left->n ? judgement_case(j, j->small, 0) : NULL;
+    const Case *c = left->n ? judgement_case(j, j->small) : NULL;
     if (!left->n || !c) return left->n ? -1 : 0;
     int rc = run_open(&r, &j->loaded, c, NULL, &j->fault);
     if (!rc) {

@@ -166,21 +166,12 @@ static int compile_ops(Judgement *j, const Workload *const *w, int n)
     return rc;
 }
 
-typedef struct {
-    const Workload *w;
-    Variant v;
-    double scale;
-    int trial; /* of the draw */
-} Contents;
-
 /* Inputs at which honest kernels are finite, of another scale where need be. *out NULL: there are none. */
 static int usable_case(Judgement *j, const Contents *of, const Case **out)
 {
-    Evaluator *e = j->evaluator;
-    const double scales[] = {of->scale, 1.0};
-    for (int i = 0; i < 2; i++) {
-        *out = cases_get(e->cases, j->task, of->w, of->v,
-                         case_seed(e->seed, j->task, of->w, of->trial), scales[i], &j->fault.error);
+    Contents now = *of;
+    for (int i = 0; i < 2; i++, now.scale = 1.0) {
+        *out = judgement_draw(j, &now);
         if (!*out) return -1;
         if ((*out)->usable) return 0;
     }

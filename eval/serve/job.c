@@ -49,8 +49,9 @@ int job_encode(const Job *job, Buffer *out, Error *err)
     return failed ? -1 : 0;
 }
 
-static int read_fields(const View *v, Job *out, Error *err)
+static int read_fields(const View *v, void *job, Error *err)
 {
+    Job *out = job;
     int64_t seed;
     if (view_copy(v, "task", out->task, sizeof out->task, err) ||
         view_copy(v, "task_digest", out->task_digest, sizeof out->task_digest, err) ||
@@ -67,14 +68,9 @@ static int read_fields(const View *v, Job *out, Error *err)
 
 int job_decode(const void *data, size_t len, Job *out, Error *err)
 {
-    msgpack_zone zone;
-    View v;
     *out = (Job){0};
     if (seal_open(SEAL_JOB, data, &len, err)) return -1;
-    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
-    int failed = view_decode(data, len, "a job", &zone, &v, err) || read_fields(&v, out, err);
-    msgpack_zone_destroy(&zone);
-    return failed ? -1 : 0;
+    return view_read(data, len, "a job", read_fields, out, err);
 }
 
 static int differs(const char *what, const char *expected, const char *found, Error *err)
@@ -161,13 +157,12 @@ static int check_fields(const View *v, Error *err)
     return 0;
 }
 
+static int read_verdict(const View *v, void *out, Error *err)
+{
+    return check_fields(v, err) || verdict_read(v, out, err) ? -1 : 0;
+}
+
 int job_read_verdict(const void *data, size_t len, Verdict *out, Error *err)
 {
-    msgpack_zone zone;
-    View v;
-    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
-    int failed = view_decode(data, len, "a verdict", &zone, &v, err) || check_fields(&v, err) ||
-                 verdict_read(&v, out, err);
-    msgpack_zone_destroy(&zone);
-    return failed ? -1 : 0;
+    return view_read(data, len, "a verdict", read_verdict, out, err);
 }

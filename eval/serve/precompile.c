@@ -81,7 +81,7 @@ static void compile_job(Compiler *c, const char *arch, const Buffer *body, Buffe
     const char *key;
     buffer_clear(frame);
     if (job_decode(body->data, body->len, &job, NULL)) return;
-    if (!candidate_parse(job.source, job.source_len, &candidate, &unused) &&
+    if (!candidate_parse(job.source, job.source_len, 0, &candidate, &unused) &&
         candidate.plan.n_kernels) {
         const char **names = plan_kernel_names(&candidate.plan);
         CompileRequest request = {arch,          candidate.source,

@@ -71,8 +71,9 @@ void runner_kill(Forked *c)
 
 /* ---- the runner ---- */
 
-static int read_fields(Runner *r, const View *v, Error *err)
+static int read_hello(const View *v, void *runner, Error *err)
 {
+    Runner *r = runner;
     char text[sizeof err->text];
     int64_t code;
     if (!view_has(v, "error"))
@@ -83,17 +84,6 @@ static int read_fields(Runner *r, const View *v, Error *err)
     if (view_copy(v, "error", text, sizeof text, err) || view_int(v, "code", &code, err)) return -1;
     return error_set(err, code > 0 && code < ERROR_CODE_COUNT ? (ErrorCode)code : ERROR_INVALID,
                      "%s", text);
-}
-
-static int read_hello(Runner *r, const Buffer *frame, Error *err)
-{
-    msgpack_zone zone;
-    View v;
-    if (!msgpack_zone_init(&zone, 1024)) return error_set(err, ERROR_MEMORY, "no memory");
-    int failed = view_decode(frame->data, frame->len, "the runner's hello", &zone, &v, err) ||
-                 read_fields(r, &v, err);
-    msgpack_zone_destroy(&zone);
-    return failed ? -1 : 0;
 }
 
 static void serve(const void *ctx)
@@ -108,7 +98,7 @@ int runner_start(Runner *r, const RunnerOptions *opt, Error *err)
     if (runner_fork(&r->child, serve, opt, err)) return -1;
     buffer_init(&frame, 8192);
     int got = wire_read_frame(r->child.fd, 8192, HELLO_S, &frame, err) == 1;
-    int failed = got ? read_hello(r, &frame, err)
+    int failed = got ? view_read(frame.data, frame.len, "the runner's hello", read_hello, r, err)
                      : error_set(err, ERROR_CHILD, "the runner of %s did not start", opt->device);
     buffer_release(&frame);
     if (!failed) return 0;
@@ -129,21 +119,17 @@ int runner_send(Runner *r, const Buffer *body, const char *key, const Buffer *co
     return failed ? error_set(err, ERROR_CHILD, "the runner takes no job") : 0;
 }
 
-static int read_answer(const Buffer *frame, RunnerAnswer *out, Error *err)
+static int read_answer(const View *v, void *answer, Error *err)
 {
-    msgpack_zone zone;
-    View v;
+    RunnerAnswer *out = answer;
     const void *verdict;
     size_t len;
-    if (!msgpack_zone_init(&zone, 1024)) return error_set(err, ERROR_MEMORY, "no memory");
-    int failed = view_decode(frame->data, frame->len, "the runner's answer", &zone, &v, err) ||
-                 view_bool(&v, "brief", &out->brief, err) ||
-                 view_bool(&v, "retry", &out->retry, err) ||
-                 view_bytes(&v, "verdict", &verdict, &len, err) ||
-                 buffer_append(&out->verdict, verdict, len) ||
-                 (view_has(&v, "sick") && view_copy(&v, "sick", out->sick, sizeof out->sick, err));
-    msgpack_zone_destroy(&zone);
-    return failed ? -1 : 0;
+    return view_bool(v, "brief", &out->brief, err) || view_bool(v, "retry", &out->retry, err) ||
+                   view_bytes(v, "verdict", &verdict, &len, err) ||
+                   buffer_append(&out->verdict, verdict, len) ||
+                   (view_has(v, "sick") && view_copy(v, "sick", out->sick, sizeof out->sick, err))
+               ? -1
+               : 0;
 }
 
 int runner_answer(Runner *r, RunnerAnswer *out, Error *err)
@@ -151,7 +137,7 @@ int runner_answer(Runner *r, RunnerAnswer *out, Error *err)
     Buffer frame;
     buffer_init(&frame, FRAME_MAX);
     int rc = wire_read_frame(r->child.fd, FRAME_MAX, FRAME_S, &frame, err) == 1
-                 ? read_answer(&frame, out, err)
+                 ? view_read(frame.data, frame.len, "the runner's answer", read_answer, out, err)
                  : error_set(err, ERROR_CHILD, "the runner ended without an answer");
     buffer_release(&frame);
     return rc;

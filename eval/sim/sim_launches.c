@@ -150,7 +150,7 @@ static void charge_local(const Device *d, const DeviceLaunch *l, SimCounts *c)
         forget_local(c);
         return;
     }
-    if (occupancy_of(p, threads, c->registers, shared, &o, NULL)) return;
+    if (occupancy_of_counts(p, c, &o, NULL)) return;
     double blocks = fmin(o.blocks_per_sm, ceil((double)c->blocks / p->sm_count)),
            used = blocks * (double)(shared + p->shared_reserved),
            local = blocks * (double)threads * c->local_bytes,
@@ -475,10 +475,8 @@ static void finish_one(Device *d, Sampling *g, int i, Sample *s)
     Occupancy o;
     const DeviceLaunch *l = &g->launches[i];
     SimCounts *counts = &g->work.counts[i];
-    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
     double resident = 1;
-    if (!occupancy_of(d->profile, threads, counts->registers,
-                      (uint64_t)counts->static_shared + counts->dynamic_shared, &o, NULL))
+    if (!occupancy_of_counts(d->profile, counts, &o, NULL))
         resident = (double)o.blocks_per_sm * d->profile->sm_count;
     if (!l->cooperative) sample_finish(s, d->profile, resident, counts);
     g->interval = l->cooperative ? 0 : sample_interval(s);

@@ -143,10 +143,7 @@ void spills_charge(const Device *d, const DeviceLaunch *l, SimCounts *c)
     Occupancy o;
     if (!k || k->local_bytes <= f->local_bytes) return;
     const Spills s = spills_of(k, &l->module->code, c);
-    if (s.loads + s.stores <= 0 ||
-        occupancy_of(d->profile, (uint64_t)l->block[0] * l->block[1] * l->block[2], c->registers,
-                     (uint64_t)c->static_shared + c->dynamic_shared, &o, NULL))
-        return;
+    if (s.loads + s.stores <= 0 || occupancy_of_counts(d->profile, c, &o, NULL)) return;
     double threads = 32.0 * o.warps_per_block * o.blocks_per_sm,
            spilled = threads * (k->local_bytes - f->local_bytes),
            cached = fmin(1, d->profile->l1_size / spilled),

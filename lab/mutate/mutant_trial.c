@@ -53,7 +53,7 @@ int trial_code(Evaluator *e, const char *source, char digest[DIGEST_HEX], Error 
 {
     Candidate c;
     Fault f;
-    int rc = candidate_parse(source, strlen(source), &c, &f);
+    int rc = candidate_parse(source, strlen(source), 0, &c, &f);
     digest[0] = '\0';
     if (!rc && c.plan.n_kernels) rc = compile(e, &c, digest, err);
     candidate_release(&c);

@@ -183,7 +183,7 @@ static void put_launches(Buffer *out, const Task *t)
     const char *source = task_baseline(t);
     Plan p;
     Fault unused;
-    if (source && !plan_parse_trusted(source, strlen(source), &p, &unused)) {
+    if (source && !plan_parse(source, strlen(source), 1, &p, &unused)) {
         buffer_printf(out, ", %d launch%s (", p.n_steps, p.n_steps == 1 ? "" : "es");
         for (int i = 0; i < p.n_steps && i < LAUNCHES_SHOWN; i++)
             buffer_printf(out, "%s%s", i ? ", " : "", step_name(&p, &p.steps[i]));

@@ -8,10 +8,11 @@
 #include "base/memory.h"
 #include "base/words.h"
 #include "eval/device/memory_shares.h"
+#include "eval/judge/contents/positions.h"
 #include "tasks/derive/sizes.h"
 #include "tasks/task_graph.h"
 
-enum { SEED = 1, TIMES = 2, WORD = 16 /* contents are copied in words of so many bytes */ };
+enum { TIMES = 2, WORD = 16 /* contents are copied in words of so many bytes */ };
 static const double alike_share = 1e-6, half_share = 0x1p-7; /* of an output's magnitude */
 /* Parts of the device's room: alignment, workspaces and guard zones take the rest. */
 static const double filled = 0.8;
@@ -60,17 +61,7 @@ static int choose_axis(const Task *t)
     return best;
 }
 
-/* ---- the trial ---- */
-
-typedef struct {
-    Task *task;
-    int axis;
-    const Workload *once;
-    Workload often;
-    double *in[TASK_MAX_TENSORS], *out[TASK_MAX_TENSORS]; /* of one position after another, once */
-    double *in_often[TASK_MAX_TENSORS], *out_often[TASK_MAX_TENSORS];
-    size_t n_out[TASK_MAX_TENSORS];
-} Trial;
+/* ---- what repeats ---- */
 
 static const Workload *cheapest_check(const Task *t, int axis)
 {
@@ -89,59 +80,14 @@ static const Workload *cheapest_check(const Task *t, int axis)
     return best;
 }
 
-static void repeat(const double *once, size_t n, double *often, size_t all)
-{
-    for (size_t i = 0; i < all; i++) often[i] = once[i % n];
-}
-
-static int trial_open(Trial *r)
-{
-    Task *t = r->task;
-    const TaskCase of = {t, r->once, VARIANT_DRAWN, SEED, 1};
-    for (int i = 0; i < t->n_inputs + t->n_outputs; i++) {
-        const TaskTensor *x = tensor_of(t, i);
-        int k = i < t->n_inputs ? i : i - t->n_inputs;
-        size_t n, all;
-        if (task_elements(t, r->once, x, &n, NULL) || task_elements(t, &r->often, x, &all, NULL))
-            return -1;
-        double *once = memory_array(n, sizeof *once), *often = memory_array(all, sizeof *often);
-        *(i < t->n_inputs ? &r->in[k] : &r->out[k]) = once;
-        *(i < t->n_inputs ? &r->in_often[k] : &r->out_often[k]) = often;
-        if (i >= t->n_inputs) {
-            r->n_out[k] = all;
-            continue;
-        }
-        if (task_draw_wide(&of, i, once, NULL)) return -1;
-        repeat(once, n, often, all);
-    }
-    return task_reference(t, r->once, (const double *const *)r->in, r->out, NULL) ||
-                   task_reference(t, &r->often, (const double *const *)r->in_often, r->out_often,
-                                  NULL)
-               ? -1
-               : 0;
-}
-
-static void trial_close(Trial *r)
-{
-    for (int i = 0; i < TASK_MAX_TENSORS; i++) {
-        free(r->in[i]);
-        free(r->out[i]);
-        free(r->in_often[i]);
-        free(r->out_often[i]);
-    }
-}
-
-static int is_repeated(const Trial *r, int output)
+static int is_repeated(const Twin *r, int axis, int output)
 {
     const TaskTensor *y = &r->task->outputs[output];
-    size_t all = r->n_out[output], n = own_sizes_repeat(r->task, r->axis, y) ? all / TIMES : all;
-    double squares = 0,
-           share = y->dtype == DTYPE_F16 || y->dtype == DTYPE_BF16 ? half_share : alike_share;
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(r->out[output][i])) squares += r->out[output][i] * r->out[output][i];
-    double most = share * 2 * sqrt(squares / (double)n);
+    size_t n = r->n_out[output], all = own_sizes_repeat(r->task, axis, y) ? n * TIMES : n;
+    double share = y->dtype == DTYPE_F16 || y->dtype == DTYPE_BF16 ? half_share : alike_share,
+           most = share * 2 * twin_magnitude(r, output);
     for (size_t i = 0; i < all; i++) {
-        double a = r->out[output][i % n], b = r->out_often[output][i];
+        double a = r->out[output][i % n], b = r->other_out[output][i];
         if (a != b && !(isnan(a) && isnan(b)) && !(fabs(a - b) <= share * fabs(a) + most)) return 0;
     }
     return 1;
@@ -149,14 +95,14 @@ static int is_repeated(const Trial *r, int output)
 
 static int repeats(Task *t, int axis)
 {
-    Trial *r = memory_alloc(sizeof *r);
-    *r = (Trial){.task = t, .axis = axis, .once = cheapest_check(t, axis)};
-    int yes = r->once != NULL;
-    if (yes) r->often = *r->once;
-    if (yes) r->often.axis[axis] *= TIMES;
-    yes = yes && !trial_open(r);
-    for (int i = 0; i < t->n_outputs && yes; i++) yes = is_repeated(r, i);
-    trial_close(r);
+    Twin *r = memory_alloc(sizeof *r);
+    *r = (Twin){.task = t, .of = cheapest_check(t, axis)};
+    int yes = r->of != NULL;
+    if (yes) r->other = *r->of;
+    if (yes) r->other.axis[axis] *= TIMES;
+    yes = yes && !twin_open(r, &r->other, NULL) && !twin_run(r, NULL);
+    for (int i = 0; i < t->n_outputs && yes; i++) yes = is_repeated(r, axis, i);
+    twin_close(r);
     free(r);
     return yes;
 }

@@ -12,18 +12,6 @@ enum { MOST_TRIED = 8, SEED = 1 };
 /* Of an output's magnitude: what rounding may differ by. One rounding of bfloat16 is 2^-8. */
 static const double half_share = 0x1p-7, float_share = 1e-6;
 
-typedef struct {
-    Task *task;
-    const Workload *all;
-    Workload few; /* of fewer positions */
-    double share;
-    /* By tensor: of all positions, and of the few. */
-    double *in[TASK_MAX_TENSORS], *out[TASK_MAX_TENSORS];
-    double *in_few[TASK_MAX_TENSORS], *out_few[TASK_MAX_TENSORS];
-    size_t each_in[TASK_MAX_TENSORS]; /* elements of a position; 0: not the tensor's first axis */
-    size_t each_out[TASK_MAX_TENSORS], n_out[TASK_MAX_TENSORS];
-} Trial;
-
 static int64_t positions_of(const Task *t, const Workload *w)
 {
     return w->axis[t->rotates];
@@ -45,49 +33,73 @@ static const Workload *cheapest_check(const Task *t)
     return best;
 }
 
-static size_t elements_of_position(const Trial *r, const TaskTensor *x, size_t n)
+static const TaskTensor *tensor_of(const Task *t, int i)
 {
-    return task_rotates(r->task, x) ? n / (size_t)positions_of(r->task, r->all) : 0;
+    return i < t->n_inputs ? &t->inputs[i] : &t->outputs[i - t->n_inputs];
 }
 
-/* Fills in all but the outputs' values. */
-static int trial_open(Trial *r, Error *err)
+int twin_open(Twin *r, const Workload *room, Error *err)
 {
     Task *t = r->task;
-    const TaskCase of = {t, r->all, VARIANT_DRAWN, SEED, 1};
-    size_t n;
-    int halves = 0;
-    for (int i = 0; i < t->n_inputs; i++) {
-        const TaskTensor *x = &t->inputs[i];
-        halves |= x->dtype == DTYPE_F16 || x->dtype == DTYPE_BF16;
-        if (task_elements(t, r->all, x, &n, err)) return -1;
-        r->each_in[i] = elements_of_position(r, x, n);
-        r->in[i] = memory_array(n, sizeof(double));
-        r->in_few[i] = memory_array(n, sizeof(double));
-        if (task_draw_wide(&of, i, r->in[i], err)) return -1;
-        memcpy(r->in_few[i], r->in[i], n * sizeof(double));
+    const TaskCase of = {t, r->of, VARIANT_DRAWN, SEED, 1};
+    for (int i = 0; i < t->n_inputs + t->n_outputs; i++) {
+        int k = i < t->n_inputs ? i : i - t->n_inputs;
+        size_t n, all;
+        if (task_elements(t, r->of, tensor_of(t, i), &n, err) ||
+            task_elements(t, room, tensor_of(t, i), &all, err))
+            return -1;
+        double *own = memory_array(n, sizeof *own), *other = memory_array(all, sizeof *other);
+        *(i < t->n_inputs ? &r->in[k] : &r->out[k]) = own;
+        *(i < t->n_inputs ? &r->other_in[k] : &r->other_out[k]) = other;
+        if (i >= t->n_inputs) {
+            r->n_out[k] = n;
+            continue;
+        }
+        if (task_draw_wide(&of, i, own, err)) return -1;
+        for (size_t e = 0; e < all; e++) other[e] = own[e % n];
     }
-    for (int i = 0; i < t->n_outputs; i++) {
-        const TaskTensor *y = &t->outputs[i];
-        halves |= y->dtype == DTYPE_F16 || y->dtype == DTYPE_BF16;
-        if (task_elements(t, r->all, y, &n, err)) return -1;
-        r->n_out[i] = n;
-        r->each_out[i] = elements_of_position(r, y, n);
-        r->out[i] = memory_array(n, sizeof(double));
-        r->out_few[i] = memory_array(n, sizeof(double));
-    }
-    r->share = halves ? half_share : float_share;
-    return 0;
+    return task_reference(t, r->of, (const double *const *)r->in, r->out, err);
 }
 
-static void trial_close(Trial *r)
+int twin_run(Twin *r, Error *err)
+{
+    return task_reference(r->task, &r->other, (const double *const *)r->other_in, r->other_out,
+                          err);
+}
+
+void twin_close(Twin *r)
 {
     for (int i = 0; i < TASK_MAX_TENSORS; i++) {
         free(r->in[i]);
-        free(r->in_few[i]);
         free(r->out[i]);
-        free(r->out_few[i]);
+        free(r->other_in[i]);
+        free(r->other_out[i]);
     }
+}
+
+double twin_magnitude(const Twin *r, int output)
+{
+    double squares = 0;
+    for (size_t i = 0; i < r->n_out[output]; i++)
+        if (isfinite(r->out[output][i])) squares += r->out[output][i] * r->out[output][i];
+    return sqrt(squares / (double)r->n_out[output]);
+}
+
+/* 0: the tensor has no positions. */
+static size_t elements_of_position(const Twin *r, const TaskTensor *x)
+{
+    size_t n;
+    if (!task_rotates(r->task, x) || task_elements(r->task, r->of, x, &n, NULL)) return 0;
+    return n / (size_t)positions_of(r->task, r->of);
+}
+
+/* What rounding may differ by. */
+static double share_of(const Task *t)
+{
+    for (int i = 0; i < t->n_inputs + t->n_outputs; i++)
+        if (tensor_of(t, i)->dtype == DTYPE_F16 || tensor_of(t, i)->dtype == DTYPE_BF16)
+            return half_share;
+    return float_share;
 }
 
 static int alike(double a, double b, double magnitude, double share)
@@ -96,45 +108,42 @@ static int alike(double a, double b, double magnitude, double share)
 }
 
 /* Compare the outputs of the few positions, which begin with `first` and go on from the last to 0. */
-static int few_agree(const Trial *r, size_t first)
+static int few_agree(const Twin *r, size_t first)
 {
-    size_t few = (size_t)positions_of(r->task, &r->few);
-    for (int i = 0; i < r->task->n_outputs; i++) {
-        size_t each = r->each_out[i], n = each ? few * each : r->n_out[i];
-        double squares = 0;
-        for (size_t k = 0; k < r->n_out[i]; k++)
-            if (isfinite(r->out[i][k])) squares += r->out[i][k] * r->out[i][k];
-        double magnitude = sqrt(squares / (double)r->n_out[i]);
+    const Task *t = r->task;
+    size_t few = (size_t)positions_of(t, &r->other);
+    double share = share_of(t);
+    for (int i = 0; i < t->n_outputs; i++) {
+        size_t each = elements_of_position(r, &t->outputs[i]), n = each ? few * each : r->n_out[i];
+        double magnitude = twin_magnitude(r, i);
         for (size_t k = 0; k < n; k++)
-            if (!alike(r->out_few[i][k], r->out[i][(first * each + k) % r->n_out[i]], magnitude,
-                       r->share))
+            if (!alike(r->other_out[i][k], r->out[i][(first * each + k) % r->n_out[i]], magnitude,
+                       share))
                 return 0;
     }
     return 1;
 }
 
-static int try_few(Trial *r, size_t first, Error *err)
+static int try_few(Twin *r, size_t first, Error *err)
 {
     const Task *t = r->task;
-    size_t few = (size_t)positions_of(t, &r->few), all = (size_t)positions_of(t, r->all);
-    for (int i = 0; i < t->n_inputs; i++)
-        for (size_t k = 0; k < few; k++)
-            memcpy(r->in_few[i] + k * r->each_in[i], r->in[i] + (first + k) % all * r->each_in[i],
-                   r->each_in[i] * sizeof(double));
-    if (task_reference(r->task, &r->few, (const double *const *)r->in_few, r->out_few, err))
-        return 0;
-    return few_agree(r, first);
+    size_t few = (size_t)positions_of(t, &r->other), all = (size_t)positions_of(t, r->of);
+    for (int i = 0; i < t->n_inputs; i++) {
+        size_t each = elements_of_position(r, &t->inputs[i]);
+        for (size_t k = 0; k < few && each; k++)
+            memcpy(r->other_in[i] + k * each, r->in[i] + (first + k) % all * each,
+                   each * sizeof(double));
+    }
+    return twin_run(r, err) ? 0 : few_agree(r, first);
 }
 
-static int try_all(Trial *r)
+static int try_all(Twin *r)
 {
     Error ignored;
-    int64_t all = positions_of(r->task, r->all);
-    r->few = *r->all;
-    r->few.axis[r->task->rotates] = all > 2 ? 2 : 1;
-    if (trial_open(r, &ignored) ||
-        task_reference(r->task, r->all, (const double *const *)r->in, r->out, &ignored))
-        return 0;
+    int64_t all = positions_of(r->task, r->of);
+    r->other = *r->of;
+    r->other.axis[r->task->rotates] = all > 2 ? 2 : 1;
+    if (twin_open(r, r->of, &ignored)) return 0;
     for (int64_t first = 0; first < all && first < MOST_TRIED; first++)
         if (!try_few(r, (size_t)first, &ignored)) return 0;
     return 1;
@@ -143,9 +152,9 @@ static int try_all(Trial *r)
 int positions_independent(Task *t)
 {
     if (t->positions == POSITIONS_UNKNOWN) {
-        Trial r = {.task = t, .all = cheapest_check(t)};
-        t->positions = r.all && try_all(&r) ? POSITIONS_INDEPENDENT : POSITIONS_DEPENDENT;
-        trial_close(&r);
+        Twin r = {.task = t, .of = cheapest_check(t)};
+        t->positions = r.of && try_all(&r) ? POSITIONS_INDEPENDENT : POSITIONS_DEPENDENT;
+        twin_close(&r);
     }
     return t->positions == POSITIONS_INDEPENDENT;
 }

@@ -12,4 +12,24 @@
  * accepts. */
 int positions_independent(Task *t);
 
+/* The reference of a workload beside that of another one, whose inputs have the same elements in other
+ * places, or again. */
+typedef struct {
+    Task *task;
+    const Workload *of;
+    Workload other;
+    double *in[TASK_MAX_TENSORS], *out[TASK_MAX_TENSORS]; /* of the workload */
+    double *other_in[TASK_MAX_TENSORS], *other_out[TASK_MAX_TENSORS];
+    size_t n_out[TASK_MAX_TENSORS]; /* elements of `out` */
+} Twin;
+
+/* Draws inputs for `of`, computes its outputs, and repeats the inputs over `room`, which is as large as
+ * `other` at least. Close in every case. */
+int twin_open(Twin *r, const Workload *room, Error *err);
+/* Computes the outputs of `other`. */
+int twin_run(Twin *r, Error *err);
+void twin_close(Twin *r);
+/* The root of the mean square of the output's finite elements. */
+double twin_magnitude(const Twin *r, int output);
+
 #endif

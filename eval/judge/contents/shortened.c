@@ -30,13 +30,6 @@ int shortened_has_axis(const Task *t)
     return found;
 }
 
-static int is_scalar(const Task *t)
-{
-    for (int i = 0; i < t->n_outputs; i++)
-        if (t->outputs[i].rank) return 0;
-    return 1;
-}
-
 /* Is the axis, by itself, a dimension of an input? Those of parameters are a module's own sizes. */
 static int is_of_inputs(const Task *t, int axis)
 {
@@ -60,14 +53,14 @@ int shortened_axes(const Task *t, const Workload *timed, Shortening out[SHORTENE
         n += n < SHORTENED_AXES;
     }
     for (int i = 0; i < n; i++)
-        out[i] = (Shortening){t, timed, axis[i], i && is_scalar(t) ? axis[0] : -1};
+        out[i] = (Shortening){t, timed, axis[i], i && task_is_scalar(t) ? axis[0] : -1};
     return n;
 }
 
 static int is_cheap(const Task *t, const Workload *w, int axis, double flops_limit)
 {
     Workload one = *w;
-    double bytes, flops, least, ignored, added = is_scalar(t) ? most_added_sum : most_added;
+    double bytes, flops, least, ignored, added = task_is_scalar(t) ? most_added_sum : most_added;
     one.axis[axis] = 1;
     return !task_cost(t, w, &bytes, &flops, NULL) && !task_cost(t, &one, &least, &ignored, NULL) &&
            bytes <= most_bytes && flops <= flops_limit && bytes - least <= added;
@@ -133,7 +126,7 @@ int shortened_make(const Shortening *s, int64_t positions, Workload *out, Error 
     out->note = NULL;
     out->atol = NULL;
     out->axis[s->axis] = positions;
-    if (is_scalar(t) && t->graph) return 0;
+    if (task_is_scalar(t) && t->graph) return 0;
     out->atol = memory_array((size_t)t->n_outputs * ATOL_CASES, sizeof *out->atol);
     for (int i = 0; i < t->n_outputs; i++) {
         size_t n, all;

@@ -112,12 +112,6 @@ static int landing_begin(Warp *w, const Inst *in, const AsyncCopy *c, uint32_t m
     return access_shared_bounds(w, &l->access, 1);
 }
 
-static int always_changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
-{
-    (void)a, (void)w, (void)lane, (void)now;
-    return 1;
-}
-
 /* Notes that a word of a lane's copy lands. Where a copy that was under way at the same time has left other
  * bytes, the word has no value. */
 static inline void note_landing(Exec *x, const AsyncCopy *c, int lane, int word)

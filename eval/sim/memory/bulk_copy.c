@@ -290,12 +290,6 @@ static void describe(Warp *w, const Span *s, PtxSpace space, uint32_t done, Piec
     p->a.align = (int)unit;
 }
 
-static int changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
-{
-    (void)a, (void)w, (void)lane, (void)now;
-    return 1;
-}
-
 static int check_global(Warp *w, Span s, int writes)
 {
     Piece p;
@@ -303,7 +297,7 @@ static int check_global(Warp *w, Span s, int writes)
         exec_charge(w->x, COPY_COST / 4);
         describe(w, &s, SPACE_GLOBAL, done, &p);
         if (access_global_bounds(w, &p.a, writes)) return -1;
-        if (writes ? global_check_store(w, &p.a, changes)
+        if (writes ? global_check_store(w, &p.a, always_changes)
                    : global_check_load(w, &p.a) || proxy_check_global(w, &p.a))
             return -1;
         traffic_count_copy(w, &p.a, writes ? MEM_STORE : MEM_LOAD);
@@ -321,8 +315,8 @@ static int check_shared(Warp *w, Span s, Use use)
         describe(w, &s, SPACE_SHARED, done, &p);
         if (access_shared_bounds(w, &p.a, use != READS)) return -1;
         int r = use == READS    ? shared_check_load(w, &p.a) || undefined_check_copy(w, &p.a)
-                : use == WRITES ? shared_check_store(w, &p.a, changes)
-                                : shared_check_overwrite(w, &p.a, changes);
+                : use == WRITES ? shared_check_store(w, &p.a, always_changes)
+                                : shared_check_overwrite(w, &p.a, always_changes);
         if (r) return -1;
         if (use != WRITES) continue;
         undefined_overwrite(w->x, p.a.base, p.bytes);

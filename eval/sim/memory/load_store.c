@@ -433,12 +433,6 @@ const Inst *h_mem(Warp *w, const Inst *in)
     return access_run(w, in, access_once);
 }
 
-static int changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
-{
-    (void)a, (void)w, (void)lane, (void)now;
-    return 1;
-}
-
 /* Lines without their contents: a write, after which nothing is written there. */
 static int discard_once(Warp *w, const Inst *in, uint32_t m)
 {
@@ -450,7 +444,7 @@ static int discard_once(Warp *w, const Inst *in, uint32_t m)
                          "discards memory that is not global");
     int r = access_global_bounds(w, &a, 1);
     if (r) return r;
-    if (global_check_store(w, &a, changes)) return -1;
+    if (global_check_store(w, &a, always_changes)) return -1;
     EACH_LANE(m, i)
     {
         devmem_discard(w->x->mem, &w->x->mem->allocs[a.mo->last_alloc], access_address(&a, (int)i),

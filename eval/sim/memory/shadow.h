@@ -24,6 +24,7 @@ enum {
 /* Does what a lane is about to write differ from the bytes at `now`? A store that changes nothing
  * is no race. */
 typedef int AccessChanged(const Access *a, const Warp *w, int lane, const unsigned char *now);
+AccessChanged always_changes; /* 1 */
 
 int shared_check_load(Warp *w, Access *a);
 /* The same for what a wgmma reads: chunks of 16 bytes at n offsets, which lie in shared memory. doubtful: a

@@ -46,6 +46,12 @@ int occupancy_of(const Profile *p, uint64_t threads_per_block, int registers, ui
     return 0;
 }
 
+int occupancy_of_counts(const Profile *p, const SimCounts *c, Occupancy *out, Error *err)
+{
+    return occupancy_of(p, (uint64_t)c->block[0] * c->block[1] * c->block[2], c->registers,
+                        (uint64_t)c->static_shared + c->dynamic_shared, out, err);
+}
+
 int occupancy_of_arch(const char *arch, uint64_t threads_per_block, int registers,
                       uint64_t shared_bytes, Occupancy *out)
 {

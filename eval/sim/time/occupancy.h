@@ -2,6 +2,7 @@
 #ifndef EVAL_SIM_TIME_OCCUPANCY_H
 #define EVAL_SIM_TIME_OCCUPANCY_H
 
+#include "eval/sim/machine/counts.h"
 #include "eval/sim/time/profile.h"
 
 typedef struct {
@@ -14,6 +15,9 @@ typedef struct {
  * fit: the driver would refuse the launch. */
 int occupancy_of(const Profile *p, uint64_t threads_per_block, int registers, uint64_t shared_bytes,
                  Occupancy *out, Error *err);
+
+/* That of a launch that has run. */
+int occupancy_of_counts(const Profile *p, const SimCounts *c, Occupancy *out, Error *err);
 
 /* The same for a real GPU of an architecture such as "sm_90", whose limits are those of its
  * profiles. Returns -1 when no profile has the architecture, or the block does not fit. */

@@ -349,10 +349,7 @@ static void wait_for_blocks(const Model *m, const SimCounts *c, double block_cyc
 int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Error *err)
 {
     *out = (LaunchTime){0};
-    uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2];
-    if (occupancy_of(p, threads, c->registers, (uint64_t)c->static_shared + c->dynamic_shared,
-                     &out->occupancy, err))
-        return -1;
+    if (occupancy_of_counts(p, c, &out->occupancy, err)) return -1;
     if (!c->blocks || !c->warps)
         return error_set(err, ERROR_INVALID, "time model: a launch of at least one block expected");
 

@@ -57,9 +57,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     Candidate c;
     Fault f;
-    if (!candidate_parse((const char *)data, size, &c, &f)) resolve(&c.plan);
+    if (!candidate_parse((const char *)data, size, 0, &c, &f)) resolve(&c.plan);
     candidate_release(&c);
-    if (!candidate_parse_trusted((const char *)data, size, &c, &f)) resolve(&c.plan);
+    if (!candidate_parse((const char *)data, size, 1, &c, &f)) resolve(&c.plan);
     candidate_release(&c);
     return 0;
 }

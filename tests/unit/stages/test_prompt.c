@@ -44,7 +44,7 @@ static void plan_line(const char *line, const char *task)
     Plan p;
     Fault f;
     char *source = memory_printf("%s\n//@ launch last<<<1, 1>>>(x)\n", line);
-    if (plan_parse(source, strlen(source), &p, &f))
+    if (plan_parse(source, strlen(source), 0, &p, &f))
         fail_msg("%s: %s in: %s", task, f.message, line);
     plan_release(&p);
     free(source);

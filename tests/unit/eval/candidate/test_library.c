@@ -106,7 +106,7 @@ static void check_source(const Task *t, const char *file, const char *source, in
     int n;
     size_t *bytes = NULL;
     if (!source) return;
-    if (candidate_parse_trusted(source, strlen(source), &c, &f))
+    if (candidate_parse(source, strlen(source), 1, &c, &f))
         fail_msg("%s/%s: %s", t->name, file, f.message);
     PlanContext context = {.plan = &c.plan, .task = t, .device = &gpu};
     if (plan_check_names(&context, &f)) fail_msg("%s/%s: %s", t->name, file, f.message);
@@ -120,7 +120,7 @@ static void check_source(const Task *t, const char *file, const char *source, in
     *with_library += calls > 0;
     /* As a candidate, the same text is refused only when it calls a library. */
     Candidate own;
-    int refused = candidate_parse(source, strlen(source), &own, &f) != 0;
+    int refused = candidate_parse(source, strlen(source), 0, &own, &f) != 0;
     assert_int_equal(refused, calls > 0);
     candidate_release(&own);
     candidate_release(&c);

@@ -17,14 +17,14 @@
 static void parse_ok(const char *source, Plan *p)
 {
     Fault f = {0};
-    if (plan_parse(source, strlen(source), p, &f)) fail_msg("%s", f.message);
+    if (plan_parse(source, strlen(source), 0, p, &f)) fail_msg("%s", f.message);
 }
 
 static void parse_fails(const char *source, int want_line, const char *want)
 {
     Plan p;
     Fault f = {0};
-    if (!plan_parse(source, strlen(source), &p, &f)) fail_msg("parsed: %s", source);
+    if (!plan_parse(source, strlen(source), 0, &p, &f)) fail_msg("parsed: %s", source);
     if (!strstr(f.message, want)) fail_msg("expected '%s' in: %s", want, f.message);
     assert_int_equal(f.line, want_line);
     plan_release(&p);
@@ -276,7 +276,7 @@ static int make_task(void **state)
 
 static int resolve(const char *source, Plan *p, DeviceLaunch **launches, int *n, Fault *f)
 {
-    if (plan_parse(source, strlen(source), p, f)) fail_msg("%s", f->message);
+    if (plan_parse(source, strlen(source), 0, p, f)) fail_msg("%s", f->message);
     PlanContext context = {.plan = p, .task = &task, .device = &device, .kernels = &kernel};
     if (plan_check_names(&context, f)) return -1;
     return plan_resolve(&context, &task.workloads[0], &memory, launches, n, f);
@@ -518,7 +518,7 @@ static void trusted_fails(const char *source, int want_line, const char *want)
     Plan p;
     Fault f = {0};
     DeviceLaunch *launches = NULL;
-    int n, rc = plan_parse_trusted(source, strlen(source), &p, &f);
+    int n, rc = plan_parse(source, strlen(source), 1, &p, &f);
     PlanContext context = {.plan = &p, .task = &task, .device = &device, .kernels = &kernel};
     if (!rc)
         rc = plan_check_names(&context, &f) ||
@@ -543,7 +543,7 @@ static void test_library(void **state)
     DeviceLaunch *l;
     int n;
     parse_fails(source, 2, "line 2: library calls are the harness's own");
-    if (plan_parse_trusted(source, strlen(source), &p, &f)) fail_msg("%s", f.message);
+    if (plan_parse(source, strlen(source), 1, &p, &f)) fail_msg("%s", f.message);
     assert_int_equal(p.n_kernels, 1); /* a library call needs no compilation */
     PlanContext context = {.plan = &p, .task = &task, .device = &device, .kernels = &kernel};
     if (plan_resolve(&context, &task.workloads[0], &memory, &l, &n, &f)) fail_msg("%s", f.message);

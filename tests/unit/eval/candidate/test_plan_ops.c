@@ -44,7 +44,7 @@ typedef struct {
 static int build(Built *b, const char *source, Fault *f)
 {
     memset(b, 0, sizeof *b);
-    if (plan_parse(source, strlen(source), &b->plan, f)) return -1;
+    if (plan_parse(source, strlen(source), 0, &b->plan, f)) return -1;
     PlanContext context = {.plan = &b->plan, .task = &task, .device = &device, .kernels = &kernel};
     for (int i = 0; i < 2; i++) {
         kernel.info.params[i].offset = 8 * (uint32_t)i;
@@ -225,7 +225,7 @@ static void test_source(void **state)
     Buffer text;
     char **names = NULL;
     int n = 0;
-    assert_int_equal(plan_parse(source, strlen(source), &plan, &f), 0);
+    assert_int_equal(plan_parse(source, strlen(source), 0, &plan, &f), 0);
     for (int i = 0; i < 2; i++)
         if (plan_ops_build(&plan, &task, &task.workloads[i], 0, &ops[i], &f))
             fail_msg("%s", f.message);
@@ -322,7 +322,7 @@ static int varies(const char *source, int routes)
     Plan plan;
     PlanOps ops;
     Fault f = {0};
-    if (plan_parse(source, strlen(source), &plan, &f) ||
+    if (plan_parse(source, strlen(source), 0, &plan, &f) ||
         plan_ops_build(&plan, &task, &task.workloads[0], routes, &ops, &f))
         fail_msg("%s", f.message);
     int vary = plan_ops_vary(&ops);

@@ -125,7 +125,7 @@ static void side(Loaded *l, Plan *plan, char source[100], Task *t, const char *k
     memcpy(code.cubin, image.data, image.len);
     code.cubin_len = image.len;
     snprintf(source, 100, "//@ launch %s<<<1, 32>>>(x, y, n)\n", kernel);
-    ok(plan_parse(source, strlen(source), plan, &f));
+    ok(plan_parse(source, strlen(source), 0, plan, &f));
     loaded_init(l, &(Machine){ops, d, NULL}, t, trusted);
     if (loaded_open(l, plan, &code, &f)) fail_msg("%s %s", f.message, f.error.text);
 }

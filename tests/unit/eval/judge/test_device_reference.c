@@ -216,8 +216,7 @@ static void compiled_ahead(void **state)
     assert_int_equal(device_reference(&d, &c, &err), -1);
     assert_non_null(strstr(err.text, "no "));
     loaded_init(&l, &d, t, 1);
-    assert_int_equal(
-        candidate_parse_trusted(task_baseline(t), strlen(task_baseline(t)), &lines, &f), 0);
+    assert_int_equal(candidate_parse(task_baseline(t), strlen(task_baseline(t)), 1, &lines, &f), 0);
     assert_int_equal(loaded_compile(&l, &lines, &f), 0);
     assert_int_equal(loaded_ops_compile(&l, &w, 1, &f), 0);
     assert_int_equal(compiled_so_far(), after);

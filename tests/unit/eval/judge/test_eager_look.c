@@ -69,7 +69,7 @@ static int compared(Setting *s, const char *plan, int trusted, int64_t rotation,
     Run r = {0};
     const uint32_t wrong = 0x40004000;
     loaded_init(&l, &s->m, s->task, trusted);
-    if (candidate_parse_trusted(plan, strlen(plan), &lines, &f) || loaded_compile(&l, &lines, &f) ||
+    if (candidate_parse(plan, strlen(plan), 1, &lines, &f) || loaded_compile(&l, &lines, &f) ||
         run_open(&r, &l, s->c, NULL, &f) || run_refill(&r, s->c, rotation, &f.error) ||
         run_launch(&r, &f))
         fail_msg("%s %s", f.message, f.error.text);

@@ -66,7 +66,7 @@ static void load_as(Loaded *l, int trusted, const char *kernel, const char *argu
     snprintf(source, sizeof sources[0], "%s//@ launch %s<<<1, 32>>>%s\n", buffers[trusted], kernel,
              arguments);
     plan_release(&plan);
-    if (plan_parse(source, strlen(source), &plan, &f)) fail_msg("%s", f.message);
+    if (plan_parse(source, strlen(source), 0, &plan, &f)) fail_msg("%s", f.message);
     loaded_init(l, &evaluator.machine, tasks.tasks[0], trusted);
     if (loaded_open(l, &plan, &code, &f)) fail_msg("%s %s", f.message, f.error.text);
 }
@@ -165,7 +165,7 @@ static void expect_refused(const char *kernel, Outcome outcome, const char *says
                           .ptx = memory_strdup("")};
     code.lowered[0] = memory_strdup(kernel);
     plan_release(&plan);
-    assert_int_equal(plan_parse(source, strlen(source), &plan, &f), 0);
+    assert_int_equal(plan_parse(source, strlen(source), 0, &plan, &f), 0);
     loaded_init(&l, &evaluator.machine, tasks.tasks[0], 0);
     assert_int_equal(loaded_open(&l, &plan, &code, &f), 1);
     assert_int_equal(f.outcome, outcome);
@@ -197,7 +197,7 @@ static void test_homes(void **state)
         code.lowered = memory_array(1, sizeof *code.lowered);
         code.lowered[0] = memory_strdup("k");
         plan_release(&plan);
-        assert_int_equal(plan_parse(sources[i % 2], strlen(sources[i % 2]), &plan, &f), 0);
+        assert_int_equal(plan_parse(sources[i % 2], strlen(sources[i % 2]), 0, &plan, &f), 0);
         loaded_init(&l, &evaluator.machine, tasks.tasks[0], trusted);
         assert_int_equal(loaded_open(&l, &plan, &code, &f), 0);
         assert_int_equal(l.context.module->trusted, trusted ? HOME_TRUSTED : homes[i]);

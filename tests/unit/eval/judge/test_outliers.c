@@ -29,7 +29,7 @@ static void load(Loaded *l, int trusted, const char *kernel)
     CompileResult code = fake_code(kernel);
     snprintf(sources[trusted], sizeof sources[0], "//@ launch %s<<<1, 32>>>(x, y, n)\n", kernel);
     loaded_init(l, &evaluator.machine, task, trusted);
-    if (plan_parse(sources[trusted], strlen(sources[trusted]), &plans[trusted], &f) ||
+    if (plan_parse(sources[trusted], strlen(sources[trusted]), 0, &plans[trusted], &f) ||
         loaded_open(l, &plans[trusted], &code, &f))
         fail_msg("%s %s", f.message, f.error.text);
 }

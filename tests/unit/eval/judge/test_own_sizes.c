@@ -160,7 +160,7 @@ static void open_baseline(Loaded *l, const Machine *m, Task *t, Candidate *lines
 {
     Fault f = {0};
     loaded_init(l, m, t, 1);
-    if (candidate_parse_trusted(t->baseline_source, strlen(t->baseline_source), lines, &f) ||
+    if (candidate_parse(t->baseline_source, strlen(t->baseline_source), 1, lines, &f) ||
         loaded_compile(l, lines, &f))
         fail_msg("%s %s", f.message, f.error.text);
 }

@@ -105,7 +105,7 @@ static int compile_plan(Plans *p, Task *t, const char *source, int trusted, int 
     int n = 0;
     memset(p, 0, sizeof *p);
     loaded_init(&p->loaded, &machine, t, trusted);
-    if (candidate_parse_trusted(source, strlen(source), &p->candidate, f) ||
+    if (candidate_parse(source, strlen(source), 1, &p->candidate, f) ||
         loaded_compile(&p->loaded, &p->candidate, f))
         fail_msg("%s", f->message);
     for (int i = 0; i < t->n_workloads; i++)

@@ -169,7 +169,7 @@ static void check_task(const Task *t, Count *count)
     PlanOps ops;
     int calls = 0;
     const char *source = t->baseline_source;
-    if (candidate_parse_trusted(source, strlen(source), &c, &f) ||
+    if (candidate_parse(source, strlen(source), 1, &c, &f) ||
         plan_ops_build(&c.plan, t, w, 1, &ops, &f))
         fail_msg("%s: %s", t->name, f.message);
     for (int i = 0; i < ops.n_launches; i++) {
