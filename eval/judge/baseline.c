@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "eval/judge/checks.h"
-#include "eval/judge/errors.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/predicted_timing.h"
 #include "eval/judge/rivals.h"
@@ -35,7 +34,7 @@ static int run_once(Judgement *own)
     int rc = run_open(&run, &own->loaded, c, NULL, &own->fault);
     if (!rc) rc = run_launch(&run, &own->fault);
     if (!rc) rc = run_compare(&run, &own->fault);
-    if (!rc) rc = errors_measure(&run, &own->errors, &own->fault.error);
+    if (!rc) rc = run_errors(&run, &own->errors, &own->fault.error);
     run_close(&run);
     return rc;
 }

@@ -8,30 +8,6 @@
 #include "eval/judge/checks.h"
 #include "eval/judge/predicted_timing.h"
 
-/* Half of a unit in the last place. */
-static double half_ulp(Dtype type, double x)
-{
-    static const int bits[DTYPES] = {[DTYPE_F32] = 24, [DTYPE_F16] = 11, [DTYPE_BF16] = 8};
-    int exponent;
-    if (!dtype_is_float(type) || !isfinite(x)) return 0;
-    frexp(x, &exponent);
-    return ldexp(0.5, exponent - bits[type]);
-}
-
-int errors_measure(Run *r, Errors *out, Error *err)
-{
-    const Task *t = r->loaded->task;
-    for (int i = 0; i < t->n_outputs; i++) {
-        double got, want;
-        if (run_worst(r, i, &got, &want, err)) return -1;
-        out->of[i] = fabs(got - want);
-        out->ulp[i] = half_ulp(t->outputs[i].dtype, want);
-        if (!isfinite(out->of[i])) out->of[i] = 0; /* equal infinities, or NaN as expected */
-    }
-    out->known = 1;
-    return 0;
-}
-
 /* The workload that errors are of, whatever sizes a candidate's branches need. */
 static const Workload *measured_at(const Judgement *j)
 {
@@ -89,7 +65,7 @@ static int measure_own(Judgement *j)
     if (!rc) rc = judgement_is_predicted(j) ? predicted_run(&r, NULL, f) : run_launch(&r, f);
     if (!rc) rc = run_compare(&r, f);
     if (rc == 1) rc = checks_explain_wrong(&r, f);
-    if (!rc) rc = errors_measure(&r, &j->errors, &f->error);
+    if (!rc) rc = run_errors(&r, &j->errors, &f->error);
     run_close(&r);
     return rc;
 }

@@ -12,9 +12,6 @@
 
 #define ERRORS_LOOSEST 4.0
 
-/* Measures the errors of the outputs that a run has left. */
-int errors_measure(Run *r, Errors *out, Error *err);
-
 /* Before any check: where a budget is given, measure the baseline's errors and loosen the task's cases. */
 int step_budget(Judgement *j);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "eval/candidate/source_hints.h"
-#include "eval/judge/paired_timing.h"
+#include "eval/judge/paired_interval.h"
 #include "eval/judge/statistics.h"
 #include "eval/judge/timing_bounds.h"
 #include "eval/judge/workloads.h"

@@ -9,13 +9,6 @@
 #include "eval/judge/evaluator.h"
 #include "eval/judge/run.h"
 
-/* The largest differences of outputs from double precision on the inputs of one workload (errors.h). */
-typedef struct {
-    int known;
-    double of[TASK_MAX_TENSORS], /* by output */
-        ulp[TASK_MAX_TENSORS];   /* half a unit in the last place of the largest element */
-} Errors;
-
 typedef struct Baseline Baseline;   /* eval/judge/baseline.h */
 typedef struct Sanitizer Sanitizer; /* eval/judge/sanitizer.h */
 

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "eval/judge/baseline.h"
 #include "eval/judge/loaded_ops.h"
-#include "eval/judge/paired_timing.h"
+#include "eval/judge/paired_interval.h"
 #include "eval/judge/predicted_timing.h"
 #include "tasks/derive/sizes.h"
 #include "tasks/task_graph.h"

@@ -12,7 +12,6 @@
 #include "base/random.h"
 #include "eval/judge/baseline.h"
 #include "eval/judge/checks.h"
-#include "eval/judge/errors.h"
 #include "eval/judge/library_check.h"
 #include "eval/judge/seeds.h"
 #include "eval/judge/timing_bounds.h"
@@ -408,7 +407,7 @@ static int prepare(PairedTiming *p, double us[SIDES], Fault *f)
     p->phase = random_uniform(&p->random);
     int rc = run_sides(p, BASELINE, 0, us, f);
     if (!rc && !j->errors.known && j->timed == j->pairs[0].timed)
-        rc = errors_measure(r, &j->errors, &f->error);
+        rc = run_errors(r, &j->errors, &f->error);
     if (!rc) rc = repeat_far_off(p, us, f);
     return rc || !j->shared ? rc : library_check_open(j, &p->run[BASELINE][0], &p->beside);
 }

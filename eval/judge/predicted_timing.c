@@ -12,7 +12,6 @@
 #include "eval/judge/checks.h"
 #include "eval/judge/contents/shortened.h"
 #include "eval/judge/contents/timed_contents.h"
-#include "eval/judge/errors.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/seeds.h"
 #include "eval/judge/timed_cone.h"
@@ -53,7 +52,7 @@ static int measure_small(Judgement *j)
     if (!rc) rc = run_inspect(&r, f);
     if (!rc) rc = run_compare(&r, f);
     if (rc == 1) rc = checks_explain_wrong(&r, f);
-    if (!rc && !j->errors.known && is_own_size(j)) rc = errors_measure(&r, &j->errors, &f->error);
+    if (!rc && !j->errors.known && is_own_size(j)) rc = run_errors(&r, &j->errors, &f->error);
     if (!rc) {
         verdict_pass(&j->verdict, "%s: outputs after timing", r.where);
         run_announce(&r);

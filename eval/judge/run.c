@@ -531,7 +531,8 @@ int run_square(Run *r, int output, double *square, Error *err)
     return 0;
 }
 
-int run_worst(Run *r, int output, double *got, double *want, Error *err)
+/* The element of an output that differs most from the reference; equal where none does. */
+static int worst_of(Run *r, int output, double *got, double *want, Error *err)
 {
     DeviceDifference on_device = {0};
     TaskDifference d = {0};
@@ -546,6 +547,30 @@ int run_worst(Run *r, int output, double *got, double *want, Error *err)
     const TaskComparison with = {.task = l->task, .workload = r->test->workload, .output = output};
     if (differences_on_host(r, output, &with, &d, err)) return -1;
     *got = d.worst_got, *want = d.worst_want;
+    return 0;
+}
+
+/* Half of a unit in the last place. */
+static double half_ulp(Dtype type, double x)
+{
+    static const int bits[DTYPES] = {[DTYPE_F32] = 24, [DTYPE_F16] = 11, [DTYPE_BF16] = 8};
+    int exponent;
+    if (!dtype_is_float(type) || !isfinite(x)) return 0;
+    frexp(x, &exponent);
+    return ldexp(0.5, exponent - bits[type]);
+}
+
+int run_errors(Run *r, Errors *out, Error *err)
+{
+    const Task *t = r->loaded->task;
+    for (int i = 0; i < t->n_outputs; i++) {
+        double got, want;
+        if (worst_of(r, i, &got, &want, err)) return -1;
+        out->of[i] = fabs(got - want);
+        out->ulp[i] = half_ulp(t->outputs[i].dtype, want);
+        if (!isfinite(out->of[i])) out->of[i] = 0; /* equal infinities, or NaN as expected */
+    }
+    out->known = 1;
     return 0;
 }
 

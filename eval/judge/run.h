@@ -29,6 +29,13 @@ typedef struct {
     int n_launches;
 } Run;
 
+/* The largest differences of outputs from double precision on the inputs of one workload (errors.h). */
+typedef struct {
+    int known;
+    double of[TASK_MAX_TENSORS], /* by output */
+        ulp[TASK_MAX_TENSORS];   /* half a unit in the last place of the largest element */
+} Errors;
+
 /* The bytes of the n buffers of a run at workload w: those of the plan, then the slots of its op lines. The
  * caller frees them. */
 int run_buffers(Loaded *l, const Workload *w, size_t **bytes, int *n, Fault *f);
@@ -69,8 +76,7 @@ int run_compare(Run *r, Fault *f);
  * errors in limits, 0 without limits. Without limits square may be NULL. */
 int run_differences(Run *r, int output, double times, TaskDifference *d, Error *err);
 int run_square(Run *r, int output, double *square, Error *err);
-/* The element of an output that differs most from the reference; equal where none does. */
-int run_worst(Run *r, int output, double *got, double *want, Error *err);
+int run_errors(Run *r, Errors *out, Error *err); /* of the outputs that a run has left */
 /* run_compare and run_inspect with one wait for the device. Returns 0 when both pass. Returns 1
  * when one fails, or when the device cannot do this: those two functions then say which. */
 int run_matches(const Run *r, Error *err);

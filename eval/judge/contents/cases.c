@@ -36,31 +36,24 @@ typedef struct {
     Workload w;
 } Shortened;
 
+/* What is kept of a task. It does not move. */
 typedef struct {
     const Task *task;
-    uint64_t seed;
-    DrawnSizes *sizes;
-} TaskSizes;
-
-/* The part does not move. */
-typedef struct {
-    const Task *task;
-    OwnSizes sizes;
+    DrawnSizes *drawn; /* by seed `drawn_by`; NULL: not yet */
+    uint64_t drawn_by;
+    double *
+        loosened; /* by output: factors of the tolerances of drawn contents; NULL: there are none */
+    int own_known; /* as are: */
+    OwnSizes own;
     int fit;
     char *why; /* they are left for this reason; NULL: they are not */
-} TaskOwn;
+} TaskKept;
 
 /* Sizes that the plan of some candidate needs. */
 typedef struct {
     const Task *task;
     Workload w;
 } OtherSizes;
-
-/* The tolerances of a task's drawn contents are multiplied by these. */
-typedef struct {
-    const Task *task;
-    double *by; /* by output */
-} Loosened;
 
 struct Cases {
     Slot *slots;
@@ -72,14 +65,10 @@ struct Cases {
     TimedContents *once;   /* NULL: none yet */
     Shortened **shortened; /* one a task and axis */
     int n_shortened;
-    TaskSizes *drawn; /* one a task */
-    int n_drawn;
-    TaskOwn **own; /* one a task */
-    int n_own;
+    TaskKept **kept; /* one a task */
+    int n_kept;
     OtherSizes **others;
     int n_others, next_other;
-    Loosened *loosened;
-    int n_loosened;
     Judged *judged;
     const DeviceOps *ops; /* NULL unless the device keeps contents */
     Device *device;
@@ -153,18 +142,16 @@ void cases_free(Cases *c)
         free(c->shortened[i]->w.atol);
         free(c->shortened[i]);
     }
-    for (int i = 0; i < c->n_drawn; i++) drawn_sizes_free(c->drawn[i].sizes);
-    for (int i = 0; i < c->n_own; i++) {
-        free(c->own[i]->why);
-        free(c->own[i]);
+    for (int i = 0; i < c->n_kept; i++) {
+        drawn_sizes_free(c->kept[i]->drawn);
+        free(c->kept[i]->loosened);
+        free(c->kept[i]->why);
+        free(c->kept[i]);
     }
     for (int i = 0; i < c->n_others; i++) free(c->others[i]);
-    for (int i = 0; i < c->n_loosened; i++) free(c->loosened[i].by);
-    free(c->loosened);
     judged_free(c->judged);
-    free(c->own);
+    free(c->kept);
     free(c->others);
-    free(c->drawn);
     free(c->shortened);
     free(c->timed);
     free(c->slots);
@@ -304,11 +291,28 @@ static int reference(const Cases *owner, Case *c, Task *t, Error *err)
     return rc;
 }
 
+/* NULL: nothing is kept. */
+static TaskKept *find_kept(const Cases *c, const Task *t)
+{
+    for (int i = 0; i < c->n_kept; i++)
+        if (c->kept[i]->task == t) return c->kept[i];
+    return NULL;
+}
+
+static TaskKept *kept_of(Cases *c, const Task *t)
+{
+    TaskKept *k = find_kept(c, t);
+    if (k) return k;
+    c->kept = memory_grow(c->kept, (size_t)++c->n_kept, sizeof(TaskKept *));
+    k = c->kept[c->n_kept - 1] = memory_alloc(sizeof *k);
+    *k = (TaskKept){.task = t};
+    return k;
+}
+
 static const double *loosened_by(const Cases *c, const Task *t)
 {
-    for (int i = 0; i < c->n_loosened; i++)
-        if (c->loosened[i].task == t) return c->loosened[i].by;
-    return NULL;
+    const TaskKept *k = find_kept(c, t);
+    return k ? k->loosened : NULL;
 }
 
 static void loosen(Case *c, const double *by)
@@ -328,10 +332,9 @@ int cases_loosened(const Cases *c, const Task *t)
 void cases_loosen(Cases *c, const Task *t, const double *by)
 {
     size_t bytes = (size_t)t->n_outputs * sizeof *by;
-    Loosened new = {t, memory_alloc(bytes)};
-    memcpy(new.by, by, bytes);
-    c->loosened = memory_grow(c->loosened, (size_t)c->n_loosened + 1, sizeof new);
-    c->loosened[c->n_loosened++] = new;
+    TaskKept *k = kept_of(c, t);
+    free(k->loosened);
+    k->loosened = memcpy(memory_alloc(bytes), by, bytes);
     for (int i = 0; i < c->n; i++)
         if (c->slots[i].c->task == t && !c->slots[i].c->lenient) loosen(c->slots[i].c, by);
 }
@@ -426,16 +429,14 @@ static Slot *find(Cases *c, const Task *t, const Workload *w, Variant v, uint64_
     return NULL;
 }
 
-static TaskOwn *own_of(Cases *c, Task *t)
+static TaskKept *own_of(Cases *c, Task *t)
 {
     const DeviceInfo *d = c->ops->info(c->device);
-    for (int i = 0; i < c->n_own; i++)
-        if (c->own[i]->task == t) return c->own[i];
-    c->own = memory_grow(c->own, (size_t)++c->n_own, sizeof(TaskOwn *));
-    TaskOwn *o = c->own[c->n_own - 1] = memory_alloc(sizeof *o);
-    *o = (TaskOwn){.task = t};
-    o->fit = !own_sizes_find(t, &o->sizes) && own_sizes_fit(&o->sizes, d);
-    if (o->fit && !own_sizes_fit_now(&o->sizes, d))
+    TaskKept *o = kept_of(c, t);
+    if (o->own_known) return o;
+    o->own_known = 1;
+    o->fit = !own_sizes_find(t, &o->own) && own_sizes_fit(&o->own, d);
+    if (o->fit && !own_sizes_fit_now(&o->own, d))
         o->why = memory_strdup("too little of the GPU's memory was free");
     return o;
 }
@@ -452,7 +453,7 @@ int cases_take_own(Cases *c, Task *t)
 
 void cases_leave_own(Cases *c, Task *t, const char *why)
 {
-    TaskOwn *o = own_of(c, t);
+    TaskKept *o = own_of(c, t);
     free(o->why);
     o->why = why ? memory_strdup(why) : NULL;
 }
@@ -465,7 +466,7 @@ const char *cases_left_own(Cases *c, Task *t)
 static void take_part(Cases *c, Task *t, Case *k)
 {
     if (k->workload != t->own || !cases_take_own(c, t)) return;
-    const OwnSizes *own = &own_of(c, t)->sizes;
+    const OwnSizes *own = &own_of(c, t)->own;
     k->repeats = own->axis;
     k->grown = own->grown;
     if (own->axis >= 0) k->part = &own->part;
@@ -615,18 +616,13 @@ static void forget_sizes(Cases *c, DrawnSizes *d)
 
 DrawnSizes *cases_drawn_sizes(Cases *c, const Task *t, uint64_t seed)
 {
-    int i = 0;
-    while (i < c->n_drawn && c->drawn[i].task != t) i++;
-    if (i == c->n_drawn) {
-        c->drawn = memory_grow(c->drawn, (size_t)++c->n_drawn, sizeof *c->drawn);
-        c->drawn[i] = (TaskSizes){.task = t};
+    TaskKept *k = kept_of(c, t);
+    if (!k->drawn || k->drawn_by != seed) {
+        forget_sizes(c, k->drawn);
+        k->drawn = drawn_sizes_new(t, seed);
+        k->drawn_by = seed;
     }
-    TaskSizes *s = &c->drawn[i];
-    if (!s->sizes || s->seed != seed) {
-        forget_sizes(c, s->sizes);
-        *s = (TaskSizes){t, seed, drawn_sizes_new(t, seed)};
-    }
-    return s->sizes;
+    return k->drawn;
 }
 
 const Workload *cases_sizes(Cases *c, const Task *t, const Workload *w)
