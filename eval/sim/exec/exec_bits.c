@@ -56,10 +56,7 @@ PUBLIC64(h_brev64, ROWS_64_1,
 PUBLIC32(h_bfind32, ROWS_32_1, find_bit(ra[i], 32, in->k0, in->k1))
 PUBLIC32(h_bfind64, ROWS_64_1, find_bit(ra[i], 64, in->k0, in->k1))
 PUBLIC32(h_bfe32, ROWS_32_3, extract(ra[i], rb[i], rc[i], 32, in->k0))
-#define ROWS_BFE64 ROWS_64_32_ const uint32_t *rc = row32(w, in->c);
-#define ROWS_64_32_                       \
-    const uint64_t *ra = row64(w, in->a); \
-    const uint32_t *rb = row32(w, in->b);
+#define ROWS_BFE64 ROWS_64_32 const uint32_t *rc = row32(w, in->c);
 PUBLIC64(h_bfe64, ROWS_BFE64, extract(ra[i], rb[i], rc[i], 64, in->k0))
 PUBLIC32(h_bfi32, ROWS_32_3 const uint32_t *re = row32(w, in->e);
          , insert(ra[i], rb[i], rc[i], re[i], 32))

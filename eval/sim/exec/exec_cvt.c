@@ -1,9 +1,9 @@
 /* Conversions. The common ones are vector loops. All others convert lane by lane in one routine. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
-#include <immintrin.h>
 #include <math.h>
 
 #include "eval/sim/exec/handlers.h"
+#include "eval/sim/exec/rounding.h"
 #include "eval/sim/machine/half.h"
 
 enum { CVT_COST = 250 }; /* of a conversion lane by lane, in thread-instructions */
@@ -125,36 +125,21 @@ static uint32_t narrow_half(double d, int to, int mode)
     return narrow_directed(d, to, mode);
 }
 
-static float double_to_float(double d, int mode)
-{
-    unsigned old = _mm_getcsr();
-    volatile double in = d;
-    _mm_setcsr((old & ~0xe040u) | (unsigned)(mode & FP_ROUNDING) << 13 |
-               (mode & FP_FTZ ? 0x8040u : 0));
-    volatile float out = (float)in;
-    _mm_setcsr(old);
-    return out;
-}
-
-static float int_to_float(uint64_t v, int is_negative_type, int mode)
-{
-    unsigned old = _mm_getcsr();
-    volatile uint64_t in = v;
-    _mm_setcsr((old & ~0x6000u) | (unsigned)(mode & FP_ROUNDING) << 13);
-    volatile float out = is_negative_type ? (float)(int64_t)in : (float)in;
-    _mm_setcsr(old);
-    return out;
-}
-
-static double int_to_double(uint64_t v, int is_negative_type, int mode)
-{
-    unsigned old = _mm_getcsr();
-    volatile uint64_t in = v;
-    _mm_setcsr((old & ~0x6000u) | (unsigned)(mode & FP_ROUNDING) << 13);
-    volatile double out = is_negative_type ? (double)(int64_t)in : (double)in;
-    _mm_setcsr(old);
-    return out;
-}
+/* Defines a conversion in a rounding mode. */
+#define IN_MODE(name, FROM, TO, expr)    \
+    static TO name(FROM v, int mode)     \
+    {                                    \
+        unsigned old = enter_mode(mode); \
+        volatile FROM in = v;            \
+        volatile TO out = (expr);        \
+        leave_mode(old);                 \
+        return out;                      \
+    }
+IN_MODE(double_to_float, double, float, (float)in)
+IN_MODE(signed_to_float, uint64_t, float, (float)(int64_t)in)
+IN_MODE(unsigned_to_float, uint64_t, float, (float)in)
+IN_MODE(signed_to_double, uint64_t, double, (double)(int64_t)in)
+IN_MODE(unsigned_to_double, uint64_t, double, (double)in)
 
 static uint64_t to_float_type(double d, int to, int mode)
 {
@@ -169,7 +154,7 @@ static uint64_t to_float_type(double d, int to, int mode)
     }
     default: {
         float f = (float)clamp_flags(double_to_float(d, mode), mode);
-        return f != f ? 0x7fffffffu : float_bits(f);
+        return canonical32(f);
     }
     }
 }
@@ -180,8 +165,12 @@ static uint64_t convert(uint64_t v, const Inst *in)
     if (!is_float(from) && !is_float(to)) return int_to_int(v, to, from, mode & FP_SAT);
     if (!is_float(from)) {
         v = int_to_int(v, is_signed_int(from) ? T_S64 : T_U64, from, 0);
-        if (to == T_F64) return double_bits(int_to_double(v, is_signed_int(from), mode));
-        if (to == T_F32) return float_bits(int_to_float(v, is_signed_int(from), mode));
+        if (to == T_F64)
+            return double_bits(is_signed_int(from) ? signed_to_double(v, mode)
+                                                   : unsigned_to_double(v, mode));
+        if (to == T_F32)
+            return float_bits(is_signed_int(from) ? signed_to_float(v, mode)
+                                                  : unsigned_to_float(v, mode));
         return to_float_type(is_signed_int(from) ? (double)(int64_t)v : (double)v, to, mode);
     }
     if (mode & FP_FTZ && from == T_F32 && !(v & 0x7f800000u)) v &= 0x80000000u;
@@ -212,11 +201,6 @@ static inline uint32_t trunc_s32(float f)
     return (uint32_t)v;
 }
 
-static inline uint32_t not_nan(float f)
-{
-    return f != f ? 0x7fffffffu : float_bits(f);
-}
-
 HANDLER64(u32_u64, ROWS_32_1, ra[i])
 HANDLER64(s32_s64, ROWS_32_1, (int64_t)(int32_t)ra[i])
 HANDLER32(b64_b32, ROWS_64_1, (uint32_t)ra[i])
@@ -227,18 +211,18 @@ HANDLER32(s32_f32, ROWS_32_1, float_bits((float)(int32_t)ra[i]))
 HANDLER32(u32_f32, ROWS_32_1, float_bits((float)ra[i]))
 HANDLER32(f32_s32z, ROWS_32_1, trunc_s32(as_float(ra[i])))
 HANDLER32(f32_s32n, ROWS_32_1, trunc_s32(__builtin_rintf(as_float(ra[i]))))
-HANDLER32(f16_f32, ROWS_32_1, not_nan(f16_widen(ra[i] & 0xffff)))
-HANDLER32(bf16_f32, ROWS_32_1, not_nan(bf16_widen(ra[i] & 0xffff)))
+HANDLER32(f16_f32, ROWS_32_1, canonical32(f16_widen(ra[i] & 0xffff)))
+HANDLER32(bf16_f32, ROWS_32_1, canonical32(bf16_widen(ra[i] & 0xffff)))
 HANDLER32(f32_f16, ROWS_32_1, f16_narrow(as_float(ra[i])))
 HANDLER32(f32_bf16, ROWS_32_1, bf16_narrow(as_float(ra[i])))
 HANDLER64(f32_f64, ROWS_32_1, double_bits((double)as_float(ra[i])))
-HANDLER32(f64_f32, ROWS_64_1, not_nan((float)as_double(ra[i])))
+HANDLER32(f64_f32, ROWS_64_1, canonical32((float)as_double(ra[i])))
 HANDLER32(sat_f32, ROWS_32_1,
           float_bits(as_float(ra[i]) > 0 ? (as_float(ra[i]) < 1 ? as_float(ra[i]) : 1) : 0))
-HANDLER32(rint_f32, ROWS_32_1, not_nan(__builtin_rintf(as_float(ra[i]))))
-HANDLER32(floor_f32, ROWS_32_1, not_nan(__builtin_floorf(as_float(ra[i]))))
-HANDLER32(ceil_f32, ROWS_32_1, not_nan(__builtin_ceilf(as_float(ra[i]))))
-HANDLER32(trunc_f32, ROWS_32_1, not_nan(__builtin_truncf(as_float(ra[i]))))
+HANDLER32(rint_f32, ROWS_32_1, canonical32(__builtin_rintf(as_float(ra[i]))))
+HANDLER32(floor_f32, ROWS_32_1, canonical32(__builtin_floorf(as_float(ra[i]))))
+HANDLER32(ceil_f32, ROWS_32_1, canonical32(__builtin_ceilf(as_float(ra[i]))))
+HANDLER32(trunc_f32, ROWS_32_1, canonical32(__builtin_truncf(as_float(ra[i]))))
 
 static const struct {
     uint8_t to, from, round_int, mode, to_bits, from_bits;

@@ -1,33 +1,12 @@
 /* fp32 and fp64 arithmetic. The usual form (round to nearest, subnormals kept) is a plain loop.
  * Other rounding modes and flushing run the same loop under another MXCSR. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
-#include <immintrin.h>
 #include <math.h>
 
 #include "eval/sim/exec/handlers.h"
+#include "eval/sim/exec/rounding.h"
 #include "eval/sim/exec/setp.h"
 #include "eval/sim/machine/rows.h"
-
-static inline unsigned enter_mode(int mode)
-{
-    unsigned old = _mm_getcsr();
-    unsigned csr =
-        (old & ~0xe040u) | (unsigned)(mode & FP_ROUNDING) << 13 | (mode & FP_FTZ ? 0x8040u : 0);
-    _mm_setcsr(csr);
-    __asm__ volatile("" ::: "memory");
-    return old;
-}
-
-static inline void leave_mode(unsigned old)
-{
-    __asm__ volatile("" ::: "memory");
-    _mm_setcsr(old);
-}
-
-static inline uint32_t canonical32(float f)
-{
-    return f != f ? 0x7fffffffu : float_bits(f);
-}
 
 static inline uint64_t canonical64(double f)
 {
@@ -131,13 +110,8 @@ static inline double greatest64(double a, double b)
     return a != a ? b : b != b ? a : a > b ? a : b > a ? b : as_double(both);
 }
 
-static inline float flushed(uint32_t v, int mode)
-{
-    return as_float(mode & FP_FTZ && !(v & 0x7f800000u) ? v & 0x80000000u : v);
-}
-
-#define MA flushed(ra[i], in->k0)
-#define MB flushed(rb[i], in->k0)
+#define MA flushed(ra[i], in->k0 &FP_FTZ)
+#define MB flushed(rb[i], in->k0 &FP_FTZ)
 HANDLER32(min_f32, ROWS_32_2, canonical32(least(MA, MB)))
 HANDLER32(max_f32, ROWS_32_2, canonical32(greatest(MA, MB)))
 HANDLER32(min_nan_f32, ROWS_32_2, canonical32(MA != MA || MB != MB ? NAN : least(MA, MB)))
@@ -228,11 +202,11 @@ const Inst *h_setp_f32(Warp *w, const Inst *in)
     const uint32_t *ra = row32(w, in->a), *rb = row32(w, in->b);
     LOOP_LANES
     {
-        a[i] = flushed(ra[i], in->k2 ? FP_FTZ : 0);
+        a[i] = flushed(ra[i], in->k2);
     }
     LOOP_LANES
     {
-        b[i] = flushed(rb[i], in->k2 ? FP_FTZ : 0);
+        b[i] = flushed(rb[i], in->k2);
     }
     switch (in->k0) {
         CMP_CASE(CMP_EQ, a[i] == b[i])

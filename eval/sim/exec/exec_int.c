@@ -9,31 +9,18 @@
 #define S64(x) ((int64_t)(x))
 
 /* Defines one operation for the six integer types. e: an expression over a, b of the C type. */
+#define AB(T, e)                      \
+    ({                                \
+        T a = (T)ra[i], b = (T)rb[i]; \
+        e;                            \
+    })
 #define INT2(name, e)                                      \
-    HANDLER32(name##_u16, ROWS_32_2, U16(({                \
-                  uint16_t a = U16(ra[i]), b = U16(rb[i]); \
-                  e;                                       \
-              })))                                         \
-    HANDLER32(name##_s16, ROWS_32_2, U16(({                \
-                  int16_t a = S16(ra[i]), b = S16(rb[i]);  \
-                  e;                                       \
-              })))                                         \
-    HANDLER32(name##_u32, ROWS_32_2, ({                    \
-                  uint32_t a = ra[i], b = rb[i];           \
-                  e;                                       \
-              }))                                          \
-    HANDLER32(name##_s32, ROWS_32_2, ({                    \
-                  int32_t a = S32(ra[i]), b = S32(rb[i]);  \
-                  e;                                       \
-              }))                                          \
-    HANDLER64(name##_u64, ROWS_64_2, ({                    \
-                  uint64_t a = ra[i], b = rb[i];           \
-                  e;                                       \
-              }))                                          \
-    HANDLER64(name##_s64, ROWS_64_2, ({                    \
-                  int64_t a = S64(ra[i]), b = S64(rb[i]);  \
-                  e;                                       \
-              }))
+    HANDLER32(name##_u16, ROWS_32_2, U16(AB(uint16_t, e))) \
+    HANDLER32(name##_s16, ROWS_32_2, U16(AB(int16_t, e)))  \
+    HANDLER32(name##_u32, ROWS_32_2, AB(uint32_t, e))      \
+    HANDLER32(name##_s32, ROWS_32_2, AB(int32_t, e))       \
+    HANDLER64(name##_u64, ROWS_64_2, AB(uint64_t, e))      \
+    HANDLER64(name##_s64, ROWS_64_2, AB(int64_t, e))
 
 #define INT_LIST(name)                                                         \
     {                                                                          \
@@ -41,32 +28,11 @@
     }
 
 /* The same for operations that wrap, which do not depend on the sign. */
-#define WRAP2(name, e)                           \
-    HANDLER32(name##_16, ROWS_32_2, U16(({       \
-                  uint32_t a = ra[i], b = rb[i]; \
-                  e;                             \
-              })))                               \
-    HANDLER32(name##_32, ROWS_32_2, ({           \
-                  uint32_t a = ra[i], b = rb[i]; \
-                  e;                             \
-              }))                                \
-    HANDLER64(name##_64, ROWS_64_2, ({           \
-                  uint64_t a = ra[i], b = rb[i]; \
-                  e;                             \
-              }))
-#define WRAP3(name, e)                                      \
-    HANDLER32(name##_16, ROWS_32_3, U16(({                  \
-                  uint32_t a = ra[i], b = rb[i], c = rc[i]; \
-                  e;                                        \
-              })))                                          \
-    HANDLER32(name##_32, ROWS_32_3, ({                      \
-                  uint32_t a = ra[i], b = rb[i], c = rc[i]; \
-                  e;                                        \
-              }))                                           \
-    HANDLER64(name##_64, ROWS_64_3, ({                      \
-                  uint64_t a = ra[i], b = rb[i], c = rc[i]; \
-                  e;                                        \
-              }))
+#define WRAP2(name, e)                                    \
+    HANDLER32(name##_16, ROWS_32_2, U16(AB(uint32_t, e))) \
+    HANDLER32(name##_32, ROWS_32_2, AB(uint32_t, e))      \
+    HANDLER64(name##_64, ROWS_64_2, AB(uint64_t, e))
+
 #define WRAP_LIST(name)                                                  \
     {                                                                    \
         name##_16, name##_16, name##_32, name##_32, name##_64, name##_64 \
@@ -75,7 +41,9 @@
 WRAP2(add, a + b)
 WRAP2(sub, a - b)
 WRAP2(mul_lo, a *b)
-WRAP3(mad_lo, a *b + c)
+HANDLER32(mad_lo_16, ROWS_32_3, U16(ra[i] * rb[i] + rc[i]))
+HANDLER32(mad_lo_32, ROWS_32_3, ra[i] * rb[i] + rc[i])
+HANDLER64(mad_lo_64, ROWS_64_3, ra[i] * rb[i] + rc[i])
 WRAP2(and_, a &b)
 WRAP2(or_, a | b)
 WRAP2(xor_, a ^ b)
@@ -160,9 +128,6 @@ HANDLER64(rem_u64, ROWS_64_2, REM_U(uint64_t, ra[i], rb[i]))
 HANDLER64(rem_s64, ROWS_64_2, REM_S(uint64_t, S64(ra[i]), S64(rb[i])))
 
 /* Shift counts are 32-bit and clamped. */
-#define ROWS_64_32                        \
-    const uint64_t *ra = row64(w, in->a); \
-    const uint32_t *rb = row32(w, in->b);
 HANDLER32(shl_16, ROWS_32_2, U16(rb[i] > 15 ? 0 : ra[i] << (rb[i] & 15)))
 HANDLER32(shl_32, ROWS_32_2, rb[i] > 31 ? 0 : ra[i] << (rb[i] & 31))
 HANDLER64(shl_64, ROWS_64_32, rb[i] > 63 ? 0 : ra[i] << (rb[i] & 63))

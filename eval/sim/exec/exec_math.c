@@ -9,8 +9,7 @@
 
 static inline float flush(float f, int mode)
 {
-    uint32_t v = float_bits(f);
-    return mode & FP_FTZ && !(v & 0x7f800000u) ? as_float(v & 0x80000000u) : f;
+    return flushed(float_bits(f), mode & FP_FTZ);
 }
 
 /* 2^x = 2^n 2^f for |x| <= 1000: 2^n by exponent bits, 2^f by the series of e^(f ln 2), |f| <= 1/2.
@@ -110,16 +109,11 @@ static inline float hyperbolic_coarse(float a)
     return as_float((bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000u);
 }
 
-static inline uint32_t canonical(float f)
-{
-    return f != f ? 0x7fffffffu : float_bits(f);
-}
-
-HANDLER32(ex2_f32, ROWS_32_1, canonical(ex2(as_float(ra[i]), in->k0)))
-HANDLER32(lg2_f32, ROWS_32_1, canonical(lg2(as_float(ra[i]), in->k0)))
-HANDLER32(sin_f32, ROWS_32_1, canonical(sine(as_float(ra[i]), 0, in->k0)))
-HANDLER32(cos_f32, ROWS_32_1, canonical(sine(as_float(ra[i]), 1, in->k0)))
-HANDLER32(tanh_f32, ROWS_32_1, canonical(hyperbolic_coarse(as_float(ra[i]))))
+HANDLER32(ex2_f32, ROWS_32_1, canonical32(ex2(as_float(ra[i]), in->k0)))
+HANDLER32(lg2_f32, ROWS_32_1, canonical32(lg2(as_float(ra[i]), in->k0)))
+HANDLER32(sin_f32, ROWS_32_1, canonical32(sine(as_float(ra[i]), 0, in->k0)))
+HANDLER32(cos_f32, ROWS_32_1, canonical32(sine(as_float(ra[i]), 1, in->k0)))
+HANDLER32(tanh_f32, ROWS_32_1, canonical32(hyperbolic_coarse(as_float(ra[i]))))
 
 /* The f16 and bf16 forms, scalar or packed. */
 #define BOTH_HALVES(name, from, to, fn)          \

@@ -33,18 +33,9 @@
 #define ROWS_64_2 ROWS_64_1 const uint64_t *rb = row64(w, in->b);
 #define ROWS_64_3 ROWS_64_2 const uint64_t *rc = row64(w, in->c);
 
-#define HANDLER32(name, rows, expr)                   \
-    static const Inst *name(Warp *w, const Inst *in)  \
-    {                                                 \
-        rows ROW_BODY(uint32_t, row32, blend32, expr) \
-    }
-#define HANDLER64(name, rows, expr)                   \
-    static const Inst *name(Warp *w, const Inst *in)  \
-    {                                                 \
-        rows ROW_BODY(uint64_t, row64, blend64, expr) \
-    }
+#define ROWS_64_32 ROWS_64_1 const uint32_t *rb = row32(w, in->b);
 
-/* The same for handlers that other files name. */
+/* Handlers that other files name, and those of a table in one file. */
 #define PUBLIC32(name, rows, expr)                    \
     const Inst *name(Warp *w, const Inst *in)         \
     {                                                 \
@@ -55,6 +46,8 @@
     {                                                 \
         rows ROW_BODY(uint64_t, row64, blend64, expr) \
     }
+#define HANDLER32(name, rows, expr) static PUBLIC32(name, rows, expr)
+#define HANDLER64(name, rows, expr) static PUBLIC64(name, rows, expr)
 
 static inline float as_float(uint32_t v)
 {
@@ -82,6 +75,18 @@ static inline uint64_t double_bits(double f)
     uint64_t v;
     memcpy(&v, &f, 8);
     return v;
+}
+
+/* A device has one NaN. */
+static inline uint32_t canonical32(float f)
+{
+    return f != f ? 0x7fffffffu : float_bits(f);
+}
+
+/* A subnormal number becomes a zero of its sign. */
+static inline float flushed(uint32_t v, int flush)
+{
+    return as_float(flush && !(v & 0x7f800000u) ? v & 0x80000000u : v);
 }
 
 #endif
