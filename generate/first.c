@@ -343,16 +343,18 @@ static int choose_stored(Plan *p, int node, int by_default)
 }
 
 /* Scans that a node is made of lie in memory no more, unless they do already: its own kernel has them. */
-static void unstore_scans(Plan *p, int node, int depth)
+static void unstore_scans(Plan *p, int node, unsigned char *seen)
 {
     Node *x = node_at(p, node);
+    if (seen[node]) return;
+    seen[node] = 1;
     if (x->kind == NODE_SCAN && x->stored && !p->done[node] && !is_output(p, node)) {
         x->stored = 0, x->name[0] = 0;
         return;
     }
-    if (x->stored || depth > 40 || (x->kind != NODE_POINT && x->kind != NODE_VIEW)) return;
+    if (x->stored || (x->kind != NODE_POINT && x->kind != NODE_VIEW)) return;
     for (int i = 0; i < 3; i++)
-        if (x->arg[i] >= 0) unstore_scans(p, x->arg[i], depth + 1);
+        if (x->arg[i] >= 0) unstore_scans(p, x->arg[i], seen);
 }
 
 /* Stores what a kernel would compute anew for many elements. 1: it has to be traced again. */
@@ -360,7 +362,9 @@ static int store_costly(Plan *p, const Kernel *k)
 {
     const int node = p->plain ? -1 : estimate_costly(k);
     if (node < 0 || !may_be_stored(p, node) || !choose_stored(p, node, 1)) return 0;
-    unstore_scans(p, node, 0);
+    unsigned char *seen = memory_array((size_t)p->nodes.n, 1);
+    unstore_scans(p, node, seen);
+    free(seen);
     store(p, node);
     return 1;
 }

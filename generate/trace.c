@@ -1,8 +1,10 @@
 /* From the results of a kernel back to what lies in memory.
  * Over 800 lines: all that is traced shares the kernel's axes, places and conditions. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "generate/convolve.h"
 #include "generate/layout.h"
 
@@ -264,6 +266,10 @@ static int trace_point(Kernel *k, int node, const Index *at, Error *err)
     for (int i = 0; i < 3; i++) {
         Index to;
         if (x.arg[i] < 0) continue;
+        if (i && x.arg[i] == x.arg[i - 1]) {
+            s.arg[i] = s.arg[i - 1];
+            continue;
+        }
         if (operand_place(k, &x, x.arg[i], at, &to, err)) return -1;
         s.arg[i] = trace(k, x.arg[i], &to, err);
         if (s.arg[i] < 0) return -1;
@@ -315,11 +321,11 @@ static void add_shape(Chain *c, const Node *x)
     }
 }
 
-/* The other shapes in which the same elements are read: where they part, the axes have to part. */
-static void find_shapes(const Kernel *k, int node, Size count, Chain *c, int depth)
+static void find_shapes_of(const Kernel *k, int node, Size count, Chain *c, unsigned char *seen)
 {
     const Node *x = &k->nodes->node[node];
-    if (!size_same(node_count(x), count) || depth > 40) return;
+    if (!size_same(node_count(x), count) || seen[node]) return;
+    seen[node] = 1;
     if (x->kind == NODE_VIEW) {
         Node y = *x;
         Size step = size_number(1);
@@ -332,7 +338,15 @@ static void find_shapes(const Kernel *k, int node, Size count, Chain *c, int dep
     add_shape(c, x);
     if (x->kind != NODE_POINT && x->kind != NODE_VIEW) return;
     for (int i = 0; i < 3; i++)
-        if (x->arg[i] >= 0) find_shapes(k, x->arg[i], count, c, depth + 1);
+        if (x->arg[i] >= 0) find_shapes_of(k, x->arg[i], count, c, seen);
+}
+
+/* The other shapes in which the same elements are read: where they part, the axes have to part. */
+static void find_shapes(const Kernel *k, int node, Size count, Chain *c)
+{
+    unsigned char *seen = memory_array((size_t)k->nodes->n, 1);
+    find_shapes_of(k, node, count, c, seen);
+    free(seen);
 }
 
 /* The place along a folded dimension: over axes that the kernel has and that are no rows, or over a new
@@ -551,7 +565,7 @@ static int fold_place(Kernel *k, const Node *f, const Index *at, Index *to, unsi
     *over = 0;
     Index of[OP_MAX_RANK];
     add_shape(&shapes, &x);
-    find_shapes(k, f->arg[0], node_count(&x), &shapes, 0);
+    find_shapes(k, f->arg[0], node_count(&x), &shapes);
     add_to_chain(&shapes, node_count(&x));
     Size next = size_number(1);
     for (int d = x.rank - 1; d >= 0; d--) {
@@ -680,12 +694,14 @@ static int reads(const Nodes *n, int node, int source, int depth)
  * the last one of the same rows, -1. */
 typedef struct {
     int other, more, same;
+    unsigned char *seen; /* by node */
 } FoldsWithin;
 
-static void folds_within(const Nodes *n, int node, Size n_rows, int depth, FoldsWithin *f)
+static void folds_within(const Nodes *n, int node, Size n_rows, FoldsWithin *f)
 {
     const Node *x = &n->node[node];
-    if (depth > 40 || x->stored) return;
+    if (f->seen[node] || x->stored) return;
+    f->seen[node] = 1;
     if (x->kind == NODE_FOLD && !is_short(n, node)) {
         const int same = size_same(node_count(x), n_rows);
         if (same) f->same = node;
@@ -694,7 +710,7 @@ static void folds_within(const Nodes *n, int node, Size n_rows, int depth, Folds
         return;
     }
     for (int i = 0; i < 3; i++)
-        if (x->arg[i] >= 0) folds_within(n, x->arg[i], n_rows, depth + 1, f);
+        if (x->arg[i] >= 0) folds_within(n, x->arg[i], n_rows, f);
 }
 
 /* What alone a node is computed from, if that is no larger and has as many elements: others may need it,
@@ -722,8 +738,9 @@ static int body_to_store(const Nodes *n, int body, Size n_rows)
     body = without_views(n, body);
     const Node *x = &n->node[body];
     if (x->kind != NODE_POINT || x->stored) return -1;
-    FoldsWithin f = {.other = -1, .same = -1};
-    folds_within(n, body, n_rows, 0, &f);
+    FoldsWithin f = {.other = -1, .same = -1, .seen = memory_array((size_t)n->n, 1)};
+    folds_within(n, body, n_rows, &f);
+    free(f.seen);
     if (f.other < 0 || node_count(x).at[0] > HARDLY * node_count(&n->node[f.other]).at[0])
         return -1;
     /* What folds of these rows are over, too, is no result of the other fold's kernel. */
@@ -1030,7 +1047,7 @@ static void find_row_shapes(const Kernel *k, int fold, Chain *c)
     int d = x->rank - 1;
     for (; d >= 0 && f->dims >> d & 1; d--) columns = size_times(columns, x->size[d]);
     if (f->dims & ((1u << (d + 1)) - 1) || f->parts) return;
-    find_shapes(k, f->arg[0], node_count(x), &all, 0);
+    find_shapes(k, f->arg[0], node_count(x), &all);
     for (int i = 0; i < all.n; i++)
         if (size_divides(columns, all.step[i])) add_to_chain(c, size_over(all.step[i], columns));
 }
@@ -1053,7 +1070,7 @@ static int root_axes(Kernel *k, Error *err)
         const Size count = node_count(x);
         if (is_of_rows(k, r)) continue;
         add_shape(&c, x);
-        if (!x->parts) find_shapes(k, root, count, &c, 0);
+        if (!x->parts) find_shapes(k, root, count, &c);
         if (x->kind == NODE_FOLD) find_row_shapes(k, root, &c);
         add_to_chain(&c, count);
     }

@@ -829,6 +829,31 @@ static void test_uneven_lines_cost_more(void **state)
            "half_results");
 }
 
+/* Each step reads the one before it twice: 30 of them have a thousand million paths. */
+static void test_steps_are_looked_at_once(void **state)
+{
+    enum { STEPS = 30 };
+    char text[STEPS + 1][64];
+    const char *lines[STEPS + 1];
+    Small s = {.axes = {{"rows", NULL, 64}, {"cols", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    Generated g;
+    Error err;
+    (void)state;
+    for (int i = 0; i <= STEPS; i++) lines[i] = text[i];
+    snprintf(text[0], sizeof text[0], "a0 = aten.maximum(x, x)");
+    for (int i = 1; i < STEPS; i++)
+        snprintf(text[i], sizeof text[i], "a%d = aten.maximum(a%d, a%d)", i, i - 1, i - 1);
+    snprintf(text[STEPS], sizeof text[STEPS], "y = aten.sum.dim_IntList(a%d, [1], False)",
+             STEPS - 1);
+    small(&s, lines, STEPS + 1, 2, 1);
+    Task *t = planned(&s.d);
+    if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
+    assert_int_equal(g.n_kernels, 1);
+    free(g.source);
+    task_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -875,6 +900,7 @@ int main(void)
         cmocka_unit_test(test_half_products_are_kernels_with_what_follows),
         cmocka_unit_test(test_tiles_fill_a_round),
         cmocka_unit_test(test_uneven_lines_cost_more),
+        cmocka_unit_test(test_steps_are_looked_at_once),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
