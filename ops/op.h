@@ -90,7 +90,7 @@ typedef struct {
     } scratch[OP_MAX_SCRATCH]; /* t0, t1, ...: memory from one launch of the call to the next */
 } OpPlain;
 
-/* A call of a vendor library as a plan has it: a name of eval/candidate/library_signatures.c and its
+/* A call of a vendor library as a plan has it: a name of eval/candidate/library_arguments.c and its
  * arguments, "x0, x1 + 64, y0, 128, 64, 32". It follows the first `after` launches of the kernels. */
 typedef struct {
     const char *library;

@@ -9,7 +9,7 @@
  *   //@ otherwise                 expr is not 0; of whens that follow one another, the first such one
  *   //@ end                       runs, and otherwise where there is none)
  *   //@ op name = aten.relu(arg, ...)   (an operator by its eager route: tasks/graph/op_line.h)
- *   //@ library name(arg, ...)   (a call in library_signatures.h; only in plans of baselines)
+ *   //@ library name(arg, ...)   (a call in library_arguments.h; only in plans of baselines)
  *
  * grid and block are an integer expression or dim3(x[, y[, z]]). An argument is a tensor or buffer
  * (`x`, or `x + expr` to start at an element), a map, an integer expression over the axes and the for

@@ -20,8 +20,7 @@ typedef struct {
 /* Keeps the defaults of the flags with CONFIG_CHANGED; called before flags_parse. */
 void config_defaults(ConfigDefaults *d, const Flag *flags);
 /* Makes the spec of the program's artifact with its configuration; called after flags_parse.
- * Releases
- * the defaults; NULL: no flag has CONFIG_CHANGED. */
+ * Releases the defaults; NULL: no flag has CONFIG_CHANGED. */
 void config_spec(ArtifactSpec *s, const char *kind, const FlagSpec *program, ConfigDefaults *d);
 
 /* Rows of a flag table for the tasks of a program. */

@@ -1,4 +1,4 @@
-/* Shapes of the calls in eval/candidate/library_signatures.c, and the work of each shape. */
+/* Shapes of the calls in eval/candidate/library_arguments.c, and the work of each shape. */
 #include "eval/sim/library/library_shape.h"
 
 #include <math.h>
