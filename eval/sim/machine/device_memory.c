@@ -441,7 +441,7 @@ void devmem_forget_traffic(DevMem *m)
     forget(m->touched, 0, m->bytes / 8);
     forget(m->atomics, 0, m->bytes / 4);
     forget(m->covered, 0, m->bytes / 4);
-    m->launch_id = 1;
+    m->launch_id = m->first_id = 1;
 }
 
 static void begin_parts(Alloc *a)
