@@ -153,7 +153,9 @@ static int is_one(const char *word)
 /* Whether a word is the folder of a task below `from`: then no other folder need be read. */
 static int is_folder(const char *from, const char *word)
 {
-    if (!word || !is_one(word) || strstr(word, "..") || word[strlen(word) - 1] == '/') return 0;
+    if (!word || !is_one(word) || *word == '.' || strstr(word, "/.") ||
+        word[strlen(word) - 1] == '/')
+        return 0;
     char *file = memory_printf("%s/%s/task.json", from, word);
     int there = file_exists(file);
     free(file);
