@@ -79,9 +79,10 @@ int main(int argc, char **argv)
     ArtifactSpec out;
     TaskSet tasks;
     config_spec(&out, "results", &spec, NULL);
-    if (artifact_spec_input(&out, samples, &err) || config_tasks(&out, root, only, &tasks, &err) ||
-        config_inputs(&out, words, n, &err))
+    if (taskset_load(root, only, &tasks, &err) || artifact_spec_input(&out, samples, &err))
         log_die(&err);
+    artifact_spec_input_digest(&out, "tasks", tasks.digest);
+    if (config_inputs(&out, words, n, &err)) log_die(&err);
     if (artifact_same(&out, output)) return 0;
     ArtifactWriter *w;
     if (artifact_create(output, &out, &w, &err)) log_die(&err);

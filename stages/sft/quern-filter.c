@@ -42,9 +42,10 @@ int main(int argc, char **argv)
     config_spec(&out, "dataset", &spec, &defaults);
     TaskSet tasks;
     SampleSet set;
-    if (config_inputs(&out, (const char *[]){samples, verdicts, baselines}, 3, &err) ||
-        config_tasks(&out, root, only, &tasks, &err))
+    if (taskset_load(root, only, &tasks, &err) ||
+        config_inputs(&out, (const char *[]){samples, verdicts, baselines}, 3, &err))
         log_die(&err);
+    artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
     long kept;
     PromptFacts facts;
