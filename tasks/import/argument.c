@@ -222,3 +222,15 @@ int argument_write(Program *p, const json_t *arg, const json_t *names, Buffer *o
     return rc ? -1 : 1;
 #undef IS
 }
+
+json_t *argument_of(const json_t *node, const char *name)
+{
+    json_t *inputs = json_object_get(node, "inputs"), *input;
+    size_t i;
+    json_array_foreach(inputs, i, input)
+    {
+        const char *own = json_string_value(json_object_get(input, "name"));
+        if (own && !strcmp(own, name)) return json_object_get(input, "arg");
+    }
+    return NULL;
+}

@@ -1,9 +1,11 @@
-/* One argument of a program's node as text of a graph's line. */
+/* The arguments of a program's node, and one of them as text of a graph's line. */
 #ifndef TASKS_IMPORT_ARGUMENT_H
 #define TASKS_IMPORT_ARGUMENT_H
 
 #include "tasks/import/program.h"
 
+/* The argument of a name, which the node keeps; NULL: the node has none. */
+json_t *argument_of(const json_t *node, const char *name);
 /* Appends the argument. names: by the program's name of a tensor, its name in lines; a name that is not
  * there is an error, so that a node uses only what comes before it. 1: it was written; 0: it says where
  * or how a tensor is stored, which a graph does not; -1: *err. */

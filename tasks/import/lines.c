@@ -63,15 +63,7 @@ static int same_dtype(const Program *p, const char *a, const char *b)
 
 static int flag_argument(const json_t *node, const char *name)
 {
-    json_t *list = json_object_get(node, "inputs"), *e;
-    size_t i;
-    json_array_foreach(list, i, e)
-    {
-        const char *have = json_string_value(json_object_get(e, "name"));
-        if (have && !strcmp(have, name))
-            return json_is_true(json_object_get(json_object_get(e, "arg"), "as_bool"));
-    }
-    return 0;
+    return json_is_true(json_object_get(argument_of(node, name), "as_bool"));
 }
 
 /* 1: the result is its first argument, unchanged; 0: it is not; -1: dropout that is active. */

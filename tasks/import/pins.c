@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tasks/import/argument.h"
 #include "tasks/import/program.h"
 
 /* ---- tables of which the graph computes the rows ---- */
@@ -23,18 +24,6 @@ static int is_one_of(const char *op, const char *const *list)
     for (; *list; list++)
         if (strlen(*list) == len && !strncmp(op, *list, len)) return 1;
     return 0;
-}
-
-static json_t *argument(const json_t *node, const char *name)
-{
-    json_t *inputs = json_object_get(node, "inputs"), *input;
-    size_t i;
-    json_array_foreach(inputs, i, input)
-    {
-        const char *own = json_string_value(json_object_get(input, "name"));
-        if (own && !strcmp(own, name)) return json_object_get(input, "arg");
-    }
-    return NULL;
 }
 
 static const char *tensor_of(const json_t *argument)
@@ -105,7 +94,7 @@ static int pin_dimension(Program *p, const char *tensor, int64_t dim, Error *err
 static int pin_indexed(Program *p, const json_t *node, const char *tensor, const json_t *set,
                        Error *err)
 {
-    json_t *list = argument(node, "indices"), *at;
+    json_t *list = argument_of(node, "indices"), *at;
     json_t *indices = json_object_get(list, "as_optional_tensors");
     size_t i;
     if (!indices) indices = json_object_get(list, "as_tensors");
@@ -119,11 +108,11 @@ static int pin_indexed(Program *p, const json_t *node, const char *tensor, const
 static int pin_table(Program *p, const json_t *node, const char *op, const json_t *set, Error *err)
 {
     int is_embedding = !strncmp(op, "embedding.", 10);
-    const char *tensor = tensor_of(argument(node, is_embedding ? "weight" : "self"));
+    const char *tensor = tensor_of(argument_of(node, is_embedding ? "weight" : "self"));
     if (!tensor) return 0;
     if (!strncmp(op, "index.", 6)) return pin_indexed(p, node, tensor, set, err);
-    if (!takes_any(argument(node, is_embedding ? "indices" : "index"), set)) return 0;
-    json_t *dim = json_object_get(argument(node, "dim"), "as_int");
+    if (!takes_any(argument_of(node, is_embedding ? "indices" : "index"), set)) return 0;
+    json_t *dim = json_object_get(argument_of(node, "dim"), "as_int");
     return pin_dimension(p, tensor, json_integer_value(dim), err);
 }
 

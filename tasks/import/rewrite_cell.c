@@ -10,18 +10,6 @@
 #include "tasks/import/names.h"
 #include "tasks/import/rewrite.h"
 
-static const json_t *argument(const json_t *node, const char *name)
-{
-    json_t *list = json_object_get(node, "inputs"), *e;
-    size_t i;
-    json_array_foreach(list, i, e)
-    {
-        const char *have = json_string_value(json_object_get(e, "name"));
-        if (have && !strcmp(have, name)) return json_object_get(e, "arg");
-    }
-    return NULL;
-}
-
 /* The name in lines of a tensor; NULL: the argument is none. */
 static const char *name_of(Writer *w, const json_t *tensor)
 {
@@ -31,7 +19,7 @@ static const char *name_of(Writer *w, const json_t *tensor)
 
 static const char *tensor(Writer *w, const json_t *node, const char *name)
 {
-    return name_of(w, json_object_get(argument(node, name), "as_tensor"));
+    return name_of(w, json_object_get(argument_of(node, name), "as_tensor"));
 }
 
 static const char *output(const json_t *node, size_t i)
@@ -62,7 +50,7 @@ static void add(Writer *w, const char *wish, int result, const json_t *node, cha
 static int write_cell(Writer *w, const json_t *node, const char *network)
 {
     static const char *const weights[] = {"w_ih", "w_hh", "b_ih", "b_hh"};
-    const json_t *hx = argument(node, "hx"), *states = json_object_get(hx, "as_tensors");
+    const json_t *hx = argument_of(node, "hx"), *states = json_object_get(hx, "as_tensors");
     const char *x = tensor(w, node, "input"), *h[2] = {tensor(w, node, "hx"), NULL};
     int lstm = states != NULL, biases = tensor(w, node, "b_ih") != NULL;
     char step[GRAPH_NAME], state[2][GRAPH_NAME], got[3][GRAPH_NAME], chosen[GRAPH_NAME];
@@ -102,8 +90,8 @@ static int write_resize(Writer *w, const json_t *node, const char *op)
     static const char *const scales[3][3] = {
         {"scales"}, {"scales_h", "scales_w"}, {"scales_d", "scales_h", "scales_w"}};
     const char *x = tensor(w, node, "input"), *result = output(node, 0);
-    const json_t *corners = json_object_get(argument(node, "align_corners"), "as_bool"),
-                 *factors = json_object_get(argument(node, "scale_factors"), "as_floats"),
+    const json_t *corners = json_object_get(argument_of(node, "align_corners"), "as_bool"),
+                 *factors = json_object_get(argument_of(node, "scale_factors"), "as_floats"),
                  *sizes =
                      json_object_get(json_object_get(w->p->tensors, result ? result : ""), "sizes");
     size_t rank = json_array_size(sizes);
@@ -212,11 +200,11 @@ static int write_pairs(Writer *w, const json_t *node, const json_t *list, const 
 /* x[:, i] with one dimension of indices: a selection, or a copy or sum of as many places. */
 static int write_indexed(Writer *w, const json_t *node, const char *op)
 {
-    const json_t *arg = argument(node, "indices"),
+    const json_t *arg = argument_of(node, "indices"),
                  *list = json_object_get(arg, "as_optional_tensors");
     const char *index = NULL, *x = tensor(w, node, "self"), *result = output(node, 0),
-               *to = json_string_value(
-                   json_object_get(json_object_get(argument(node, "self"), "as_tensor"), "name"));
+               *to = json_string_value(json_object_get(
+                   json_object_get(argument_of(node, "self"), "as_tensor"), "name"));
     int puts = !strncmp(op, "aten.index_put", 14);
     if (!list && puts) list = json_object_get(arg, "as_tensors");
     int dim = only_index(list, &index);
@@ -230,7 +218,7 @@ static int write_indexed(Writer *w, const json_t *node, const char *op)
         return 1;
     }
     const char *values = tensor(w, node, "values");
-    int sums = json_is_true(json_object_get(argument(node, "accumulate"), "as_bool")),
+    int sums = json_is_true(json_object_get(argument_of(node, "accumulate"), "as_bool")),
         in_place = strstr(op, "put_.") != NULL;
     if (!values) return unknown_tensor(w);
     add(w, "selected", 0, NULL, memory_printf("aten.index_select(%s, %d, %s)", x, dim, i),
@@ -247,13 +235,13 @@ static int write_indexed(Writer *w, const json_t *node, const char *op)
 
 static int64_t whole(const json_t *node, const char *name, int64_t unless)
 {
-    const json_t *v = json_object_get(argument(node, name), "as_int");
+    const json_t *v = json_object_get(argument_of(node, name), "as_int");
     return v ? json_integer_value(v) : unless;
 }
 
 static double number(const json_t *node, const char *name, double unless)
 {
-    const json_t *v = argument(node, name), *real = json_object_get(v, "as_float");
+    const json_t *v = argument_of(node, name), *real = json_object_get(v, "as_float");
     return real ? json_number_value(real) : (double)whole(node, name, (int64_t)unless);
 }
 
@@ -316,10 +304,11 @@ static int result_sizes(Writer *w, const char *result, Buffer *text)
 /* Each vector along its dimension of the grid. */
 static int write_meshgrid(Writer *w, const json_t *node)
 {
-    const json_t *from = json_object_get(argument(node, "tensors"), "as_tensors"),
+    const json_t *from = json_object_get(argument_of(node, "tensors"), "as_tensors"),
                  *to = json_object_get(json_array_get(json_object_get(node, "outputs"), 0),
                                        "as_tensors");
-    const char *order = json_string_value(json_object_get(argument(node, "indexing"), "as_string"));
+    const char *order =
+        json_string_value(json_object_get(argument_of(node, "indexing"), "as_string"));
     size_t n = json_array_size(from);
     char chosen[GRAPH_NAME];
     int rc = 0;
@@ -369,13 +358,13 @@ static int write_power(Writer *w, const json_t *node)
 static const char *own_name(const json_t *node, const char *name)
 {
     return json_string_value(
-        json_object_get(json_object_get(argument(node, name), "as_tensor"), "name"));
+        json_object_get(json_object_get(argument_of(node, name), "as_tensor"), "name"));
 }
 
 /* The dimensions of a list, counted from the front: how many; 0: they are not those of the tensor. */
 static size_t dimensions(const json_t *node, const char *name, size_t rank, size_t out[OP_MAX_RANK])
 {
-    const json_t *list = json_object_get(argument(node, name), "as_ints");
+    const json_t *list = json_object_get(argument_of(node, name), "as_ints");
     size_t n = json_array_size(list);
     if (!list && rank) return out[0] = rank - 1, 1; /* of an inner product */
     for (size_t i = 0; i < n && n <= rank; i++) {
@@ -458,7 +447,7 @@ static int write_tensordot(Writer *w, const json_t *node)
 /* Along a dimension that tensors of fewer dimensions lack: a stack. */
 static int write_beside(Writer *w, const json_t *node, int64_t dim, int64_t alone)
 {
-    const json_t *list = json_object_get(argument(node, "tensors"), "as_tensors");
+    const json_t *list = json_object_get(argument_of(node, "tensors"), "as_tensors");
     const char *result = output(node, 0);
     size_t n = json_array_size(list), rank = 0;
     char chosen[GRAPH_NAME];
@@ -526,7 +515,7 @@ static int write_moved(Writer *w, const json_t *node)
     if (!x || !result) return 0;
     buffer_init(&text, OP_LINE_MAX);
     buffer_printf(&text, "aten.to.dtype(%s, ", x);
-    int rc = argument_write(w->p, argument(node, "dtype"), w->out->names, &text, w->err) > 0;
+    int rc = argument_write(w->p, argument_of(node, "dtype"), w->out->names, &text, w->err) > 0;
     if (rc) add(w, result, 1, node, memory_printf("%s)", text.data), chosen);
     buffer_release(&text);
     return rc;
@@ -570,7 +559,7 @@ static int write_number(Writer *w, const json_t *node)
     if (program_tensor(w->p, result, &dtype, &rank, size, w->err)) return -1;
     buffer_init(&text, OP_LINE_MAX);
     buffer_puts(&text, "aten.full([], ");
-    int rc = argument_write(w->p, argument(node, "s"), w->out->names, &text, w->err);
+    int rc = argument_write(w->p, argument_of(node, "s"), w->out->names, &text, w->err);
     buffer_printf(&text, ", dtype=torch.%s)", dtype_name(dtype));
     if (rc > 0) add(w, result, 1, node, buffer_detach(&text), chosen);
     buffer_release(&text);
@@ -638,7 +627,7 @@ static int sorts_rows(const Writer *w, const json_t *node)
     const char *x = own_name(node, "self");
     int64_t dim = whole(node, "dim", -1);
     return x && (dim == -1 || dim + 1 == (int64_t)rank_of(w, x)) &&
-           !json_is_true(json_object_get(argument(node, "descending"), "as_bool"));
+           !json_is_true(json_object_get(argument_of(node, "descending"), "as_bool"));
 }
 
 /* Boundaries that are drawn would be in no order, of which a search has no meaning: 0 if they are. */
@@ -701,7 +690,7 @@ int rewrite_cell(Writer *w, const json_t *node, const char *op)
         return write_resize(w, node, op);
     if (!strncmp(op, "aten.index_put", 14) ||
         (!strcmp(op, "aten.index.Tensor") &&
-         json_object_get(argument(node, "indices"), "as_optional_tensors")))
+         json_object_get(argument_of(node, "indices"), "as_optional_tensors")))
         return write_indexed(w, node, op);
     return write_composed(w, node, op);
 }
