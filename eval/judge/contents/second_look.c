@@ -8,8 +8,10 @@
 #include "tasks/derive/tf32.h"
 
 enum { LOOKED_AT = 2, SMALL_OUTPUT = 1 << 16 };
-/* One element of so many may differ. */
-static const size_t one_of_few = 128, one_of_many = 1 << 16;
+/* One element of so many may differ. In TF32, one_of_rounded: where a clamp or a maximum hides the errors of
+ * nearly all elements, the few draws that give a tolerance show those of none (k2_82 at its own sizes on an
+ * H200, input scale 8: 1 of 3,270 differs, the worst by 10 tolerances; 2026-11-30). */
+static const size_t one_of_few = 128, one_of_rounded = 1 << 10, one_of_many = 1 << 16;
 
 static int is_within(Tolerance by, double error, double got, double want)
 {
@@ -22,7 +24,8 @@ static size_t excused(const SecondLook *l)
 {
     int choice = !dtype_is_float(l->of.task->outputs[l->output].dtype),
         regime = l->of.variant > VARIANT_INTEGERS;
-    return 1 + l->n / (choice || regime || l->n < SMALL_OUTPUT ? one_of_few : one_of_many);
+    if (choice || regime || l->n < SMALL_OUTPUT) return 1 + l->n / one_of_few;
+    return 1 + l->n / (l->of.task->tf32 ? one_of_rounded : one_of_many);
 }
 
 /* Elements have limits of their own, which are those of their own errors. */

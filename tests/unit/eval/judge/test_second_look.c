@@ -11,16 +11,32 @@
 
 enum { MANY = 150000 };
 
+static int ones(void *of, int input, int64_t from, int64_t n, double *dst, Error *err)
+{
+    (void)of, (void)input, (void)from, (void)err;
+    for (int64_t i = 0; i < n; i++) dst[i] = 1;
+    return 0;
+}
+
+static int held(void *of, int input, int64_t from, int64_t n, const float **all, Error *err)
+{
+    (void)of, (void)input, (void)from, (void)n, (void)err;
+    *all = NULL;
+    return 0;
+}
+
 /* Of many elements as many as `bad` differ, of which the first and the worst are as expected. */
 static int looked(Task *t, Variant v, size_t bad)
 {
     const Workload w = {.role = ROLE_CHECK, .axis = {8, 64, 8}};
-    const SecondLook l = {.of = {t, &w, v, 4711, 1}, .n = MANY, .all = MANY};
+    const DemandInputs inputs = {.fetch = ones, .hold = held};
+    const SecondLook l = {.of = {t, &w, v, 4711, 1}, .n = MANY, .all = MANY, .inputs = &inputs};
     const TaskDifference d = {.bad = bad, .first = 3, .worst = 5};
     return second_look(&l, &d, NULL);
 }
 
-/* One element of 65536, and of contents at which faults show, where a row may err as one, of 128. */
+/* One element of 65536, in TF32 of 1024, and of contents at which faults show, where a row may err as one, of
+ * 128. */
 static void test_share(void **state)
 {
     (void)state;
@@ -35,6 +51,9 @@ static void test_share(void **state)
     assert_int_equal(looked(t, VARIANT_LARGE_ROWS, 66), 1);
     assert_int_equal(looked(t, VARIANT_LARGE_ROWS, MANY / 64), 0);
     assert_int_equal(looked(t, VARIANT_INTEGERS, 1), 0);
+    t->tf32 = TF32_CUBLAS;
+    assert_int_equal(looked(t, VARIANT_DRAWN, 66), 1);
+    assert_int_equal(looked(t, VARIANT_DRAWN, MANY / 512), 0);
     task_free(t);
 }
 
