@@ -38,7 +38,6 @@ static const struct {
     {"task", "list, show and gate tasks"},
     {"import", "make a task of a PyTorch archive"},
     {"derive", "make a task of a graph of operators"},
-    {"generate", "compose tasks from the operator library"},
     {"artifact", "print, check, export and compare artifacts"},
     {"queue", "look at a job queue and repair it"},
     {"fleet", "run a command with a private queue and evaluators"},
