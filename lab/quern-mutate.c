@@ -20,11 +20,13 @@
 
 static struct {
     const char *device, *tasks_root, *cache, *teacher, *known, *output;
-    int64_t seed, count, kernels, seconds;
+    int64_t seed, count, kernels, seconds, part, parts;
 } args = {.device = "sim:h100",
           .seed = 1,
           .count = 200,
           .kernels = 2,
+          .part = 1,
+          .parts = 1,
           .teacher = "composed,kernelbench/level1,kernelbench/level2"};
 
 static const Flag flags[] = {
@@ -34,6 +36,8 @@ static const Flag flags[] = {
     {"count", FLAG_INT, &args.count, "mutants", 1, 1e6},
     {"seconds", FLAG_INT, &args.seconds,
      "begin no original after so many, and sum up what there is; 0: no bound", 0, 1e6},
+    {"part", FLAG_INT, &args.part, "of --parts: this process tries it, others the rest", 1, 1e4},
+    {"parts", FLAG_INT, &args.parts, "into which the draw is divided, by originals", 1, 1e4},
     {"teacher", FLAG_TEXT, &args.teacher,
      "tasks and sets whose kernels the generator draws, beside those in no set; none: "
      "it draws none"},
@@ -220,7 +224,9 @@ static void run(Session *x)
         at[i] = s.mutations.n;
         close_subject(&tokens, &s);
     }
-    mutants_share(&(MutantDraw){(uint64_t)args.seed, (int)args.count}, o, at, many);
+    const MutantDraw draw = {(uint64_t)args.seed, (int)args.count, (int)args.part - 1,
+                             (int)args.parts};
+    mutants_share(&draw, o, at, many);
     for (int k = 0; k < o->n; k++) {
         int i = order[k];
         if (!many[i]) continue;
@@ -288,6 +294,9 @@ int main(int argc, char **argv)
     Session *x = memory_alloc(sizeof *x);
     const char **files = memory_array((size_t)argc, sizeof *files);
     int n = flags_parse(&spec, argc, argv, files);
+    if (args.part > args.parts)
+        flags_usage_error(&spec, "expected --part of 1 to %d (--parts), found %d", (int)args.parts,
+                          (int)args.part);
     x->start = clock_seconds();
     open_session(x, files, n);
     run(x);

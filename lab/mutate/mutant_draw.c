@@ -57,6 +57,8 @@ void mutants_share(const MutantDraw *d, const Originals *o, const int *at, int *
                 taken++;
             }
     }
+    for (int i = 0; i < o->n; i++)
+        if (d->parts && i % d->parts != d->part) how_many[i] = 0;
     free(groups);
 }
 

@@ -9,7 +9,8 @@
 
 typedef struct {
     uint64_t seed;
-    int count; /* mutants of all originals together */
+    int count;       /* mutants of all originals together */
+    int part, parts; /* originals part, part + parts, part + 2 parts, ... alone; parts 0: all */
 } MutantDraw;
 
 /* how_many[i]: of original i, which are sorted by task. Every task has as many as another, and so has each of

@@ -147,6 +147,9 @@ static void draws(void **state)
     assert_int_equal(many[2], 2);
     mutants_share(&(MutantDraw){.seed = 7, .count = 100}, &o, at, many);
     assert_int_equal(many[0] + many[1] + many[2], 9);
+    mutants_share(&(MutantDraw){.seed = 7, .count = 100, .part = 1, .parts = 2}, &o, at, many);
+    assert_int_equal(many[1], 1);
+    assert_int_equal(many[0] + many[2], 0);
     find(source, 0, &f);
     assert_in_range(f.mutations.n, 20, 512);
     for (int k = 0; k < 2; k++) mutants_order(3, &one[0], &f.mutations, order[k]);
