@@ -54,7 +54,7 @@ static struct {
     const CublasltApi *api;
     void *handle;
     LtPlan plans[LIBRARY_MAX_SHAPES];
-    int n_plans, next;
+    int n_plans, next, last;
 } lt;
 
 static int check(int status, const char *what, Error *err)
@@ -188,9 +188,7 @@ static int plan_make(LtPlan *p, const void *bias, Error *err)
 static int same_plan(const LtPlan *p, const LtPlan *q)
 {
     return p->m == q->m && p->n == q->n && p->k == q->k && p->dtype == q->dtype &&
-           p->tf32 == q->tf32 &&
-
-           p->transpose_b == q->transpose_b && p->relu == q->relu;
+           p->tf32 == q->tf32 && p->transpose_b == q->transpose_b && p->relu == q->relu;
 }
 
 static int find_plan(const LibraryProduct *of, const void *bias, LtPlan **out, Error *err)
@@ -202,8 +200,9 @@ static int find_plan(const LibraryProduct *of, const void *bias, LtPlan **out, E
                    .tf32 = of->tf32,
                    .transpose_b = of->transpose_b,
                    .relu = of->relu};
-    for (int i = 0; i < lt.n_plans; i++) {
-        *out = &lt.plans[i];
+    for (int i = 0, last = lt.last; i < lt.n_plans; i++) {
+        lt.last = library_kept(last, i, lt.n_plans);
+        *out = &lt.plans[lt.last];
         if (same_plan(*out, &made)) return 0;
     }
     if (plan_make(&made, bias, err)) {
@@ -218,6 +217,7 @@ static int find_plan(const LibraryProduct *of, const void *bias, LtPlan **out, E
         plan_destroy(*out);
     }
     **out = made;
+    lt.last = (int)(*out - lt.plans);
     return 0;
 }
 

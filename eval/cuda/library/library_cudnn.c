@@ -76,7 +76,7 @@ static struct {
     int loaded;
     void *handle;
     DnnPlan plans[LIBRARY_MAX_SHAPES];
-    int n_plans, next;
+    int n_plans, next, last;
 } dnn;
 
 static int check(int status, const char *what, Error *err)
@@ -260,8 +260,9 @@ static int find_plan(const LibraryConvolution *c, DnnPlan **out, Error *err)
     DnnPlan made = {.algorithm = -1, .aligned = library_engine_alignment(c)};
     memcpy(&made.shape, c, sizeof *c);
     made.shape.x = made.shape.weight = made.shape.y = 0;
-    for (int i = 0; i < dnn.n_plans; i++) {
-        *out = &dnn.plans[i];
+    for (int i = 0, last = dnn.last; i < dnn.n_plans; i++) {
+        dnn.last = library_kept(last, i, dnn.n_plans);
+        *out = &dnn.plans[dnn.last];
         if ((*out)->aligned == made.aligned &&
             !memcmp(&(*out)->shape, &made.shape, sizeof made.shape))
             return 0;
@@ -278,6 +279,7 @@ static int find_plan(const LibraryConvolution *c, DnnPlan **out, Error *err)
         plan_destroy(*out);
     }
     memcpy(*out, &made, sizeof made);
+    dnn.last = (int)(*out - dnn.plans);
     return 0;
 }
 
