@@ -55,10 +55,7 @@ static Field *find_field(const Record *r, const char *key)
 
 static Field *add_field(Record *r, const char *key, FieldKind kind)
 {
-    if (r->n == r->cap) {
-        r->cap = r->cap ? 2 * r->cap : 16;
-        r->fields = memory_grow(r->fields, r->cap, sizeof *r->fields);
-    }
+    memory_room(r->fields, r->n, r->cap, 16);
     Field *f = &r->fields[r->n++];
     *f = (Field){.key = memory_strdup(key), .kind = kind};
     return f;

@@ -10,6 +10,14 @@
 void *memory_alloc(size_t bytes);              /* zeroed; bytes 0 gives a valid pointer */
 void *memory_array(size_t count, size_t size); /* zeroed; dies on overflow of count*size */
 void *memory_grow(void *old, size_t count, size_t size); /* realloc of count*size, not zeroed */
+/* Makes room for one more element of an array that has n, and memory for cap. */
+#define memory_room(array, n, cap, least)                                 \
+    do {                                                                  \
+        if ((size_t)(n) == (size_t)(cap)) {                               \
+            (cap) = (cap) ? 2 * (cap) : (least);                          \
+            (array) = memory_grow(array, (size_t)(cap), sizeof *(array)); \
+        }                                                                 \
+    } while (0)
 char *memory_strdup(const char *s);
 char *memory_strndup(const char *s, size_t n);
 char *memory_vprintf(const char *fmt, va_list ap);

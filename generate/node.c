@@ -12,10 +12,7 @@
 
 int node_add(Nodes *n, const Node *x)
 {
-    if (n->n == n->room) {
-        n->room = n->room ? 2 * n->room : 64;
-        n->node = memory_grow(n->node, (size_t)n->room, sizeof *n->node);
-    }
+    memory_room(n->node, n->n, n->room, 64);
     n->node[n->n] = *x;
     n->node[n->n].made = n->line;
     return n->n++;

@@ -19,42 +19,13 @@ static double rounded_quotient(double a, double b, double truncated, double sing
     return trunc(single != 0 ? (double)((float)a / (float)b) : a / b);
 }
 
-POINT(f_mul_scalar, a *p[0])
-POINT(f_mul_tensor, a *b)
-POINT(f_add_scalar, a + p[1] * p[0])
-POINT(f_sub_scalar, a - p[1] * p[0])
-POINT(f_sub_tensor, a - p[0] * b)
-POINT(f_rsub_tensor, b - p[0] * a)
-POINT(f_div_scalar, a / p[0])
-POINT(f_div_tensor, a / b)
-POINT(f_maximum, isnan(a) || a > b ? a : b)
-POINT(f_minimum, isnan(a) || a < b ? a : b)
-POINT(f_pow_tensor_tensor, pow(a, b))
-POINT(f_atan2, atan2(a, b))
-POINT(f_where_self, a != 0 ? b : c)
-POINT(f_addcmul, a + p[0] * b * c)
-POINT(f_addcdiv, a + p[0] * b / c)
-POINT(f_lerp_tensor, c < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c))
-POINT(f_lerp_scalar, p[0] < 0.5 ? a + p[0] * (b - a) : b - (b - a) * (1 - p[0]))
-POINT(f_clamp_tensor, (a < b ? b : a) > c ? c : (a < b ? b : a))
-POINT(f_masked_fill_scalar, b != 0 ? p[0] : a)
-POINT(f_masked_fill_tensor, b != 0 ? c : a)
-POINT(f_fill_scalar, p[0])
-POINT(f_zero, 0 * p[0])
-POINT(f_logical_xor, (a != 0) != (b != 0))
+POINT(f_logical_not, a == 0)
+POINT(f_floor_divide, rounded_quotient(a, b, 0, p[1]))
+POINT(f_div_mode, rounded_quotient(a, b, p[0], p[1]))
 POINT(f_remainder, remainder_of(a, b))
 POINT(f_remainder_scalar, remainder_of(a, p[0]))
 POINT(f_fmod, fmod(a, b))
 POINT(f_fmod_scalar, fmod(a, p[0]))
-POINT(f_floor_divide, rounded_quotient(a, b, 0, p[1]))
-POINT(f_hypot, hypot(a, b))
-POINT(f_fmax, fmax(a, b))
-POINT(f_fmin, fmin(a, b))
-POINT(f_copysign, copysign(a, b))
-POINT(f_copysign_scalar, copysign(a, p[0]))
-POINT(f_heaviside, a == 0 ? b : a > 0)
-POINT(f_div_mode, rounded_quotient(a, b, p[0], p[1]))
-POINT(f_logaddexp, a == b && isinf(a) ? a : (a > b ? a : b) + log1p(exp(-fabs(a - b))))
 POINT(f_and, (double)((int64_t)a &(int64_t)b))
 POINT(f_or, (double)((int64_t)a | (int64_t)b))
 POINT(f_xor, (double)((int64_t)a ^ (int64_t)b))
@@ -62,20 +33,6 @@ POINT(f_shift_left, (double)((int64_t)a << (int64_t)b))
 POINT(f_shift_right, (double)((int64_t)a >> (int64_t)b))
 POINT(f_shift_left_by, b<0 || b> 63 ? 0 : (double)(int64_t)((uint64_t)(int64_t)a << (int64_t)b))
 POINT(f_shift_right_by, (double)((int64_t)a >> (b < 0 || b > 63 ? 63 : (int64_t)b)))
-POINT(f_eq_tensor, a == b)
-POINT(f_ne_tensor, a != b)
-POINT(f_lt_tensor, a < b)
-POINT(f_gt_tensor, a > b)
-POINT(f_le_tensor, a <= b)
-POINT(f_ge_tensor, a >= b)
-POINT(f_ne_scalar, a != p[0])
-POINT(f_lt_scalar, a < p[0])
-POINT(f_gt_scalar, a > p[0])
-POINT(f_le_scalar, a <= p[0])
-POINT(f_ge_scalar, a >= p[0])
-POINT(f_logical_and, a != 0 && b != 0)
-POINT(f_logical_or, a != 0 || b != 0)
-POINT(f_logical_not, a == 0)
 
 /* Of numbers it would be another operation. */
 static int infer_bitwise_not(OpCall *c, Error *err)
@@ -119,7 +76,6 @@ static int infer_shift_by(OpCall *c, Error *err)
     return infer_bits(c, err);
 }
 
-#define ROW(aten, ...) POINTWISE("aten." aten, __VA_ARGS__)
 #define BINARY "Operand self, Operand other"
 #define TENSORS "Tensor self, Tensor other"
 
@@ -200,91 +156,83 @@ static const Pointwise floor_division = {.f = run_f_floor_divide,
                                            .modes = " floor trunc ",
                                            .whole = "p0 != 0 ? a / b : " WHOLE_FLOOR};
 
+/* clang-format off */
+#define OPERATORS(NEW, BOTH, PLACE) \
+    NEW(mul, Scalar, "Tensor self, Scalar other", 1, PROMOTED, "a * p0", a * p[0]) \
+    PLACE(mul_, Tensor, BINARY, 2, "a * b", a * b) \
+    NEW(add, Scalar, "Tensor self, Scalar other, Scalar alpha=1", 1, PROMOTED, "a + p1 * p0", \
+      a + p[1] * p[0]) \
+    NEW(sub, Scalar, "Tensor self, Scalar other, Scalar alpha=1", 1, PROMOTED, "a - p1 * p0", \
+      a - p[1] * p[0]) \
+    PLACE(sub_, Tensor, BINARY ", *, Scalar alpha=1", 2, "a - p0 * b", a - p[0] * b) \
+    NEW(rsub, Tensor, "Tensor self, Tensor other, *, Scalar alpha=1", 2, PROMOTED, "b - p0 * a", \
+      b - p[0] * a) \
+    NEW(div, Scalar, "Tensor self, Scalar other", 1, FLOAT, "a / p0", a / p[0]) \
+    PLACE(div_, Tensor, BINARY, 2, "a / b", a / b) \
+    NEW(divide, Tensor, BINARY, 2, FLOAT, "a / b", a / b) \
+    NEW(maximum, default, TENSORS, 2, PROMOTED, "a != a || a > b ? a : b", isnan(a) || a > b ? a : b) \
+    NEW(minimum, default, TENSORS, 2, PROMOTED, "a != a || a < b ? a : b", isnan(a) || a < b ? a : b) \
+    NEW(max, other, TENSORS, 2, PROMOTED, "a != a || a > b ? a : b", isnan(a) || a > b ? a : b) \
+    NEW(pow, Tensor_Tensor, TENSORS, 2, PROMOTED, "pow(a, b)", pow(a, b)) \
+    NEW(pow, Scalar, "Scalar self, Tensor exponent", 2, PROMOTED, "pow(a, b)", pow(a, b)) \
+    NEW(atan2, default, TENSORS, 2, FLOAT, "atan2(a, b)", atan2(a, b)) \
+    NEW(where, self, "Tensor condition, Operand self, Operand other", 3, OTHERS, "a != 0 ? b : c", \
+      a != 0 ? b : c) \
+    BOTH(addcmul, default, "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1", 3, PROMOTED, \
+      "a + p0 * b * c", a + p[0] * b * c) \
+    BOTH(addcdiv, default, "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1", 3, PROMOTED, \
+      "a + p0 * b / c", a + p[0] * b / c) \
+    BOTH(lerp, Scalar, "Tensor self, Tensor end, Scalar weight", 2, SELF, LERP_TEXT("p0"), \
+      p[0] < 0.5 ? a + p[0] * (b - a) : b - (b - a) * (1 - p[0])) \
+    NEW(lerp, Tensor, "Tensor self, Tensor end, Operand weight", 3, SELF, LERP_TEXT("c"), \
+      c < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c)) \
+    NEW(masked_fill, Tensor, "Tensor self, Tensor mask, Operand value", 3, SELF, "b != 0 ? c : a", \
+      b != 0 ? c : a) \
+    PLACE(zero_, default, "Tensor self", 1, "0", 0 * p[0]) \
+    NEW(clamp, Tensor, "Tensor self, Tensor? min=None, Tensor? max=None", 3, PROMOTED, \
+      "(a < b ? b : a) > c ? c : (a < b ? b : a)", (a < b ? b : a) > c ? c : (a < b ? b : a)) \
+    PLACE(masked_fill_, Scalar, "Tensor self, Tensor mask, Scalar value", 2, "b != 0 ? p0 : a", \
+      b != 0 ? p[0] : a) \
+    PLACE(fill_, Scalar, "Tensor self, Scalar value", 1, "p0", p[0]) \
+    NEW(eq, Tensor, TENSORS, 2, BOOL, "a == b", a == b) \
+    NEW(ne, Tensor, TENSORS, 2, BOOL, "a != b", a != b) \
+    NEW(lt, Tensor, TENSORS, 2, BOOL, "a < b", a < b) \
+    NEW(gt, Tensor, TENSORS, 2, BOOL, "a > b", a > b) \
+    NEW(le, Tensor, TENSORS, 2, BOOL, "a <= b", a <= b) \
+    NEW(ge, Tensor, TENSORS, 2, BOOL, "a >= b", a >= b) \
+    NEW(ne, Scalar, "Tensor self, Scalar other", 1, BOOL, "a != p0", a != p[0]) \
+    NEW(lt, Scalar, "Tensor self, Scalar other", 1, BOOL, "a < p0", a < p[0]) \
+    NEW(gt, Scalar, "Tensor self, Scalar other", 1, BOOL, "a > p0", a > p[0]) \
+    NEW(le, Scalar, "Tensor self, Scalar other", 1, BOOL, "a <= p0", a <= p[0]) \
+    NEW(ge, Scalar, "Tensor self, Scalar other", 1, BOOL, "a >= p0", a >= p[0]) \
+    NEW(logical_and, default, TENSORS, 2, BOOL, "a != 0 && b != 0", a != 0 && b != 0) \
+    NEW(logical_or, default, TENSORS, 2, BOOL, "a != 0 || b != 0", a != 0 || b != 0) \
+    NEW(logical_xor, default, TENSORS, 2, BOOL, "(a != 0) != (b != 0)", (a != 0) != (b != 0)) \
+    NEW(fmax, default, TENSORS, 2, PROMOTED, "a != a || b > a ? b : a", fmax(a, b)) \
+    NEW(fmin, default, TENSORS, 2, PROMOTED, "a != a || b < a ? b : a", fmin(a, b)) \
+    NEW(copysign, Tensor, TENSORS, 2, FLOAT, "copysign(a, b)", copysign(a, b)) \
+    NEW(copysign, Scalar, WITH_SCALAR, 1, FLOAT, "copysign(a, p0)", copysign(a, p[0])) \
+    NEW(heaviside, default, "Tensor self, Tensor values", 2, PROMOTED, "a == 0 ? b : a > 0", \
+      a == 0 ? b : a > 0) \
+    NEW(hypot, default, TENSORS, 2, PROMOTED, "hypot(a, b)", hypot(a, b)) \
+    NEW(logaddexp, default, TENSORS, 2, PROMOTED, \
+      "a == b && a - a != 0 ? a : (a > b ? a : b) + log1p(exp(a > b ? b - a : a - b))", \
+      a == b && isinf(a) ? a : (a > b ? a : b) + log1p(exp(-fabs(a - b)))) \
+    NEW(logical_not, default, "Tensor self", 1, BOOL, "a == 0", a == 0)
+/* clang-format on */
+
+OPERATORS(POINT_NEW, POINT_NEW, POINT_PLACE)
+
 static const Op table[] = {
-    ROW("mul.Scalar", "Tensor self, Scalar other", f_mul_scalar, "a * p0", 1, RESULT_PROMOTED, NULL,
-        0),
-    ROW("mul_.Tensor", BINARY, f_mul_tensor, "a * b", 2, RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("add.Scalar", "Tensor self, Scalar other, Scalar alpha=1", f_add_scalar, "a + p1 * p0", 1,
-        RESULT_PROMOTED, NULL, 0),
-    ROW("sub.Scalar", "Tensor self, Scalar other, Scalar alpha=1", f_sub_scalar, "a - p1 * p0", 1,
-        RESULT_PROMOTED, NULL, 0),
-    ROW("sub_.Tensor", BINARY ", *, Scalar alpha=1", f_sub_tensor, "a - p0 * b", 2, RESULT_SELF,
-        NULL, OP_IN_PLACE),
-    ROW("rsub.Tensor", "Tensor self, Tensor other, *, Scalar alpha=1", f_rsub_tensor, "b - p0 * a",
-        2, RESULT_PROMOTED, NULL, 0),
-    ROW("div.Scalar", "Tensor self, Scalar other", f_div_scalar, "a / p0", 1, RESULT_FLOAT, NULL,
-        0),
-    ROW("div_.Tensor", BINARY, f_div_tensor, "a / b", 2, RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("divide.Tensor", BINARY, f_div_tensor, "a / b", 2, RESULT_FLOAT, NULL, 0),
-    ROW("maximum.default", TENSORS, f_maximum, "a != a || a > b ? a : b", 2, RESULT_PROMOTED, NULL,
-        0),
-    ROW("minimum.default", TENSORS, f_minimum, "a != a || a < b ? a : b", 2, RESULT_PROMOTED, NULL,
-        0),
-    ROW("max.other", TENSORS, f_maximum, "a != a || a > b ? a : b", 2, RESULT_PROMOTED, NULL, 0),
-    ROW("pow.Tensor_Tensor", TENSORS, f_pow_tensor_tensor, "pow(a, b)", 2, RESULT_PROMOTED, NULL,
-        0),
-    ROW("pow.Scalar", "Scalar self, Tensor exponent", f_pow_tensor_tensor, "pow(a, b)", 2,
-        RESULT_PROMOTED, NULL, 0),
-    ROW("atan2.default", TENSORS, f_atan2, "atan2(a, b)", 2, RESULT_FLOAT, NULL, 0),
-    ROW("where.self", "Tensor condition, Operand self, Operand other", f_where_self,
-        "a != 0 ? b : c", 3, RESULT_OTHERS, NULL, 0),
-    ROW("addcmul.default", "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1",
-        f_addcmul, "a + p0 * b * c", 3, RESULT_PROMOTED, NULL, 0),
-    ROW("addcdiv.default", "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1",
-        f_addcdiv, "a + p0 * b / c", 3, RESULT_PROMOTED, NULL, 0),
-    ROW("lerp.Scalar", "Tensor self, Tensor end, Scalar weight", f_lerp_scalar, LERP_TEXT("p0"), 2,
-        RESULT_SELF, NULL, 0),
-    ROW("lerp.Tensor", "Tensor self, Tensor end, Operand weight", f_lerp_tensor, LERP_TEXT("c"), 3,
-        RESULT_SELF, NULL, 0),
-    ROW("lerp_.Scalar", "Tensor self, Tensor end, Scalar weight", f_lerp_scalar, LERP_TEXT("p0"), 2,
-        RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("addcmul_.default", "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1",
-        f_addcmul, "a + p0 * b * c", 3, RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("addcdiv_.default", "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1",
-        f_addcdiv, "a + p0 * b / c", 3, RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("masked_fill.Tensor", "Tensor self, Tensor mask, Operand value", f_masked_fill_tensor,
-        "b != 0 ? c : a", 3, RESULT_SELF, NULL, 0),
-    ROW("zero_.default", "Tensor self", f_zero, "0", 1, RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("clamp.Tensor", "Tensor self, Tensor? min=None, Tensor? max=None", f_clamp_tensor,
-        "(a < b ? b : a) > c ? c : (a < b ? b : a)", 3, RESULT_PROMOTED, NULL, 0),
-    ROW("masked_fill_.Scalar", "Tensor self, Tensor mask, Scalar value", f_masked_fill_scalar,
-        "b != 0 ? p0 : a", 2, RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("fill_.Scalar", "Tensor self, Scalar value", f_fill_scalar, "p0", 1, RESULT_SELF, NULL,
-        OP_IN_PLACE),
-    ROW("eq.Tensor", TENSORS, f_eq_tensor, "a == b", 2, RESULT_BOOL, NULL, 0),
-    ROW("ne.Tensor", TENSORS, f_ne_tensor, "a != b", 2, RESULT_BOOL, NULL, 0),
-    ROW("lt.Tensor", TENSORS, f_lt_tensor, "a < b", 2, RESULT_BOOL, NULL, 0),
-    ROW("gt.Tensor", TENSORS, f_gt_tensor, "a > b", 2, RESULT_BOOL, NULL, 0),
-    ROW("le.Tensor", TENSORS, f_le_tensor, "a <= b", 2, RESULT_BOOL, NULL, 0),
-    ROW("ge.Tensor", TENSORS, f_ge_tensor, "a >= b", 2, RESULT_BOOL, NULL, 0),
-    ROW("ne.Scalar", "Tensor self, Scalar other", f_ne_scalar, "a != p0", 1, RESULT_BOOL, NULL, 0),
-    ROW("lt.Scalar", "Tensor self, Scalar other", f_lt_scalar, "a < p0", 1, RESULT_BOOL, NULL, 0),
-    ROW("gt.Scalar", "Tensor self, Scalar other", f_gt_scalar, "a > p0", 1, RESULT_BOOL, NULL, 0),
-    ROW("le.Scalar", "Tensor self, Scalar other", f_le_scalar, "a <= p0", 1, RESULT_BOOL, NULL, 0),
-    ROW("ge.Scalar", "Tensor self, Scalar other", f_ge_scalar, "a >= p0", 1, RESULT_BOOL, NULL, 0),
-    ROW("logical_and.default", TENSORS, f_logical_and, "a != 0 && b != 0", 2, RESULT_BOOL, NULL, 0),
-    ROW("logical_or.default", TENSORS, f_logical_or, "a != 0 || b != 0", 2, RESULT_BOOL, NULL, 0),
-    ROW("logical_xor.default", TENSORS, f_logical_xor, "(a != 0) != (b != 0)", 2, RESULT_BOOL, NULL,
-        0),
-    REST("remainder.Tensor", TENSORS, f_remainder, 2, REMAINDER_TEXT("b"), WHOLE_REMAINDER("b")),
+    OPERATORS(ROW_NEW, ROW_BOTH, ROW_PLACE) REST("remainder.Tensor", TENSORS, f_remainder, 2,
+                                                 REMAINDER_TEXT("b"), WHOLE_REMAINDER("b")),
     REST("remainder.Scalar", WITH_SCALAR, f_remainder_scalar, 1, REMAINDER_TEXT("p0"),
          WHOLE_REMAINDER("p0")),
     REST("fmod.Tensor", TENSORS, f_fmod, 2, FMOD_TEXT("b"), "a % b"),
     REST("fmod.Scalar", WITH_SCALAR, f_fmod_scalar, 1, FMOD_TEXT("p0"), "a % p0"),
     DIVISION("floor_divide.default", BINARY, floor_division),
     DIVISION("floor_divide.Scalar", WITH_SCALAR, floor_division),
-    ROW("fmax.default", TENSORS, f_fmax, "a != a || b > a ? b : a", 2, RESULT_PROMOTED, NULL, 0),
-    ROW("fmin.default", TENSORS, f_fmin, "a != a || b < a ? b : a", 2, RESULT_PROMOTED, NULL, 0),
-    ROW("copysign.Tensor", TENSORS, f_copysign, "copysign(a, b)", 2, RESULT_FLOAT, NULL, 0),
-    ROW("copysign.Scalar", WITH_SCALAR, f_copysign_scalar, "copysign(a, p0)", 1, RESULT_FLOAT, NULL,
-        0),
-    ROW("heaviside.default", "Tensor self, Tensor values", f_heaviside, "a == 0 ? b : a > 0", 2,
-        RESULT_PROMOTED, NULL, 0),
     DIVISION("div.Tensor_mode", BINARY ", *, str? rounding_mode", rounded_division),
-    ROW("hypot.default", TENSORS, f_hypot, "hypot(a, b)", 2, RESULT_PROMOTED, NULL, 0),
-    ROW("logaddexp.default", TENSORS, f_logaddexp,
-        "a == b && a - a != 0 ? a : (a > b ? a : b) + log1p(exp(a > b ? b - a : a - b))", 2,
-        RESULT_PROMOTED, NULL, 0),
     LOGIC("bitwise_and", f_and, AND_TEXT),
     LOGIC("bitwise_or", f_or, OR_TEXT),
     LOGIC("bitwise_xor", f_xor, XOR_TEXT),
@@ -299,7 +247,6 @@ static const Op table[] = {
     SHIFT_BY("bitwise_right_shift.Tensor", f_shift_right_by, RIGHT_BY_TEXT),
     SHIFT_BY("__lshift__.Tensor", f_shift_left_by, LEFT_BY_TEXT),
     SHIFT_BY("__rshift__.Tensor", f_shift_right_by, RIGHT_BY_TEXT),
-    ROW("logical_not.default", "Tensor self", f_logical_not, "a == 0", 1, RESULT_BOOL, NULL, 0),
     {"aten.bitwise_not.default", "Tensor self", infer_bitwise_not, pointwise_reference,
      pointwise_plain, pointwise_cost, 0, &bitwise_not, NULL, &pointwise_elements},
 };

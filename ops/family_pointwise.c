@@ -8,36 +8,12 @@ static double log1p_exp(double x)
     return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
+POINT(f_pow, pow(a, p[0]))
 POINT(f_add, a + p[0] * b)
-POINT(f_sub, a - p[0] * b)
-POINT(f_rsub, p[0] - p[1] * a)
-POINT(f_mul, a *b)
-POINT(f_div, a / b)
-POINT(f_relu, a < 0 ? 0 : a)
-POINT(f_sigmoid, 1 / (1 + exp(-a)))
-POINT(f_tanh, tanh(a))
 POINT(f_gelu_erf, 0.5 * a * erfc(-a * M_SQRT1_2))
 POINT(f_gelu_tanh, 0.5 * a * (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (a + 0.044715 * a * a * a))))
-POINT(f_gelu, p[0] != 0 ? f_gelu_tanh(a, b, c, p) : f_gelu_erf(a, b, c, p))
-POINT(f_abs, fabs(a))
-POINT(f_sqrt, sqrt(a))
-POINT(f_log, log(a))
 POINT(f_clamp, pointwise_clamp(a, p[0], p[1]))
-POINT(f_clamp_min, pointwise_clamp(a, p[0], NAN))
-POINT(f_leaky_relu, a > 0 ? a : a * p[0])
-POINT(f_mish, a *tanh(log1p_exp(a)))
-POINT(f_hardswish, a *pointwise_clamp(a + 3, 0, 6) / 6)
-POINT(f_hardsigmoid, pointwise_clamp(a + 3, 0, 6) / 6)
-POINT(f_elu, a > 0 ? a * p[1] : expm1(a * p[2]) * p[0] * p[1])
-POINT(f_selu, 1.0507009873554804934193349852946 *
-                  (a > 0 ? a : 1.6732632423543772848170429916717 * expm1(a)))
-POINT(f_softplus, a *p[0] > p[1] ? a : log1p(exp(a * p[0])) / p[0])
-POINT(f_pow, pow(a, p[0]))
-POINT(f_min, isnan(a) || a < b ? a : b)
-POINT(f_eq, a == p[0])
-POINT(f_masked_fill, b != 0 ? p[0] : a)
 POINT(f_self, a)
-POINT(f_other, b)
 
 #define ROW(aten, ...) POINTWISE("aten." aten, __VA_ARGS__)
 
@@ -76,70 +52,62 @@ static const Pointwise power = {.f = run_f_pow,
                                          .rule = RESULT_SELF,
                                          .special = power_text};
 
+/* clang-format off */
+#define OPERATORS(NEW, BOTH, PLACE) \
+    NEW(add, Tensor, ALPHA, 2, PROMOTED, "a + p0 * b", a + p[0] * b) \
+    NEW(sub, Tensor, ALPHA, 2, PROMOTED, "a - p0 * b", a - p[0] * b) \
+    NEW(rsub, Scalar, "Tensor self, Scalar other, Scalar alpha=1", 1, PROMOTED, "p0 - p1 * a", \
+      p[0] - p[1] * a) \
+    NEW(mul, Tensor, BINARY, 2, PROMOTED, "a * b", a * b) \
+    NEW(multiply, Tensor, BINARY, 2, PROMOTED, "a * b", a * b) \
+    NEW(div, Tensor, BINARY, 2, FLOAT, "a / b", a / b) \
+    BOTH(relu, default, UNARY, 1, SELF, "a < 0 ? 0 : a", a < 0 ? 0 : a) \
+    NEW(sigmoid, default, UNARY, 1, FLOAT, "1 / (1 + exp(-a))", 1 / (1 + exp(-a))) \
+    NEW(tanh, default, UNARY, 1, FLOAT, "tanh(a)", tanh(a)) \
+    NEW(gelu, default, "Tensor self, *, str approximate=none", 1, SELF, \
+      "p0 != 0 ? " TANH_TEXT " : 0.5f * a * (1 + erf(a * 0.70710678118654752440f))", \
+      p[0] != 0 ? f_gelu_tanh(a, b, c, p) : f_gelu_erf(a, b, c, p)) \
+    NEW(abs, default, UNARY, 1, SELF, "a < 0 ? -a : a", fabs(a)) \
+    NEW(sqrt, default, UNARY, 1, FLOAT, "sqrt(a)", sqrt(a)) \
+    NEW(log, default, UNARY, 1, FLOAT, "log(a)", log(a)) \
+    BOTH(clamp_min, default, "Tensor self, Scalar min", 1, PROMOTED, "a < p0 ? p0 : a", \
+      pointwise_clamp(a, p[0], NAN)) \
+    NEW(leaky_relu, default, "Tensor self, Scalar negative_slope=0.01", 1, SELF, "a > 0 ? a : a * p0", \
+      a > 0 ? a : a * p[0]) \
+    BOTH(mish, default, UNARY, 1, SELF, "a * tanh(" SOFTPLUS_TEXT ")", a * tanh(log1p_exp(a))) \
+    BOTH(hardtanh, default, "Tensor self, Scalar min_val=-1, Scalar max_val=1", 1, SELF, CLAMP_TEXT, \
+      pointwise_clamp(a, p[0], p[1])) \
+    BOTH(hardswish, default, UNARY, 1, SELF, HARD_TEXT("a * "), a * pointwise_clamp(a + 3, 0, 6) / 6) \
+    BOTH(hardsigmoid, default, UNARY, 1, SELF, HARD_TEXT(""), pointwise_clamp(a + 3, 0, 6) / 6) \
+    PLACE(elu_, default, "Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1", 1, \
+      "a > 0 ? a * p1 : expm1(a * p2) * p0 * p1", a > 0 ? a * p[1] : expm1(a * p[2]) * p[0] * p[1]) \
+    NEW(elu, default, "Tensor self, Scalar alpha=1, Scalar scale=1, " "Scalar input_scale=1", 1, SELF, \
+      "a > 0 ? a * p1 : expm1(a * p2) * p0 * p1", a > 0 ? a * p[1] : expm1(a * p[2]) * p[0] * p[1]) \
+    NEW(selu, default, UNARY, 1, SELF, \
+      "1.0507009873554804935f * (a > 0 ? a : " "1.6732632423543772848f * expm1(a))", \
+      1.0507009873554804934193349852946 * (a > 0 ? a : 1.6732632423543772848170429916717 * expm1(a))) \
+    NEW(softplus, default, "Tensor self, Scalar beta=1, Scalar threshold=20", 1, SELF, \
+      "a * p0 > p1 ? a : log1p(exp(a * p0)) / p0", a * p[0] > p[1] ? a : log1p(exp(a * p[0])) / p[0]) \
+    NEW(min, other, "Tensor self, Tensor other", 2, PROMOTED, "a != a || a < b ? a : b", \
+      isnan(a) || a < b ? a : b) \
+    NEW(eq, Scalar, "Tensor self, Scalar other", 1, BOOL, "a == p0", a == p[0]) \
+    NEW(masked_fill, Scalar, "Tensor self, Tensor mask, Scalar value", 2, SELF, "b != 0 ? p0 : a", \
+      b != 0 ? p[0] : a) \
+    PLACE(copy_, default, "Tensor self, Tensor src, bool non_blocking=False", 2, "b", b)
+/* clang-format on */
+
+OPERATORS(POINT_NEW, POINT_NEW, POINT_PLACE)
+
 static const Op table[] = {
-    ROW("add.Tensor", ALPHA, f_add, "a + p0 * b", 2, RESULT_PROMOTED, NULL, 0),
-    ROW("add_.Tensor", ALPHA, f_add, "a + p0 * b", 2, RESULT_PROMOTED, NULL, OP_IN_PLACE),
-    ROW("sub.Tensor", ALPHA, f_sub, "a - p0 * b", 2, RESULT_PROMOTED, NULL, 0),
-    ROW("rsub.Scalar", "Tensor self, Scalar other, Scalar alpha=1", f_rsub, "p0 - p1 * a", 1,
-        RESULT_PROMOTED, NULL, 0),
-    ROW("mul.Tensor", BINARY, f_mul, "a * b", 2, RESULT_PROMOTED, NULL, 0),
-    ROW("multiply.Tensor", BINARY, f_mul, "a * b", 2, RESULT_PROMOTED, NULL, 0),
-    ROW("div.Tensor", BINARY, f_div, "a / b", 2, RESULT_FLOAT, NULL, 0),
-    ROW("relu.default", UNARY, f_relu, "a < 0 ? 0 : a", 1, RESULT_SELF, NULL, 0),
-    ROW("relu_.default", UNARY, f_relu, "a < 0 ? 0 : a", 1, RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("sigmoid.default", UNARY, f_sigmoid, "1 / (1 + exp(-a))", 1, RESULT_FLOAT, NULL, 0),
-    ROW("tanh.default", UNARY, f_tanh, "tanh(a)", 1, RESULT_FLOAT, NULL, 0),
-    ROW("gelu.default", "Tensor self, *, str approximate=none", f_gelu,
-        "p0 != 0 ? " TANH_TEXT " : 0.5f * a * (1 + erf(a * 0.70710678118654752440f))", 1,
-        RESULT_SELF, NULL, 0),
-    ROW("abs.default", UNARY, f_abs, "a < 0 ? -a : a", 1, RESULT_SELF, NULL, 0),
-    ROW("sqrt.default", UNARY, f_sqrt, "sqrt(a)", 1, RESULT_FLOAT, NULL, 0),
-    ROW("log.default", UNARY, f_log, "log(a)", 1, RESULT_FLOAT, NULL, 0),
-    POINTWISE_CLAMP("aten.clamp.default", f_clamp, RESULT_PROMOTED, 0),
-    ROW("clamp_min.default", "Tensor self, Scalar min", f_clamp_min, "a < p0 ? p0 : a", 1,
-        RESULT_PROMOTED, NULL, 0),
-    ROW("clamp_min_.default", "Tensor self, Scalar min", f_clamp_min, "a < p0 ? p0 : a", 1,
-        RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("leaky_relu.default", "Tensor self, Scalar negative_slope=0.01", f_leaky_relu,
-        "a > 0 ? a : a * p0", 1, RESULT_SELF, NULL, 0),
-    ROW("mish.default", UNARY, f_mish, "a * tanh(" SOFTPLUS_TEXT ")", 1, RESULT_SELF, NULL, 0),
-    ROW("hardtanh.default", "Tensor self, Scalar min_val=-1, Scalar max_val=1", f_clamp, CLAMP_TEXT,
-        1, RESULT_SELF, NULL, 0),
-    ROW("hardtanh_.default", "Tensor self, Scalar min_val=-1, Scalar max_val=1", f_clamp,
-        CLAMP_TEXT, 1, RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("hardswish.default", UNARY, f_hardswish, HARD_TEXT("a * "), 1, RESULT_SELF, NULL, 0),
-    ROW("hardsigmoid.default", UNARY, f_hardsigmoid, HARD_TEXT(""), 1, RESULT_SELF, NULL, 0),
-    ROW("hardswish_.default", UNARY, f_hardswish, HARD_TEXT("a * "), 1, RESULT_SELF, NULL,
-        OP_IN_PLACE),
-    ROW("hardsigmoid_.default", UNARY, f_hardsigmoid, HARD_TEXT(""), 1, RESULT_SELF, NULL,
-        OP_IN_PLACE),
-    ROW("mish_.default", UNARY, f_mish, "a * tanh(" SOFTPLUS_TEXT ")", 1, RESULT_SELF, NULL,
-        OP_IN_PLACE),
-    ROW("elu_.default", "Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1", f_elu,
-        "a > 0 ? a * p1 : expm1(a * p2) * p0 * p1", 1, RESULT_SELF, NULL, OP_IN_PLACE),
-    ROW("elu.default",
-        "Tensor self, Scalar alpha=1, Scalar scale=1, "
-        "Scalar input_scale=1",
-        f_elu, "a > 0 ? a * p1 : expm1(a * p2) * p0 * p1", 1, RESULT_SELF, NULL, 0),
-    ROW("selu.default", UNARY, f_selu,
-        "1.0507009873554804935f * (a > 0 ? a : "
-        "1.6732632423543772848f * expm1(a))",
-        1, RESULT_SELF, NULL, 0),
-    ROW("softplus.default", "Tensor self, Scalar beta=1, Scalar threshold=20", f_softplus,
-        "a * p0 > p1 ? a : log1p(exp(a * p0)) / p0", 1, RESULT_SELF, NULL, 0),
+    OPERATORS(ROW_NEW, ROW_BOTH, ROW_PLACE)
+        POINTWISE_CLAMP("aten.clamp.default", f_clamp, RESULT_PROMOTED, 0),
     {"aten.pow.Tensor_Scalar", "Tensor self, Scalar exponent", pointwise_infer, pointwise_reference,
      pointwise_plain, pointwise_cost, 0, &power, NULL, &pointwise_elements},
     {"aten.pow_.Scalar", "Tensor self, Scalar exponent", pointwise_infer, pointwise_reference,
      pointwise_plain, pointwise_cost, OP_IN_PLACE, &power_in_place, NULL, &pointwise_elements},
-    ROW("min.other", "Tensor self, Tensor other", f_min, "a != a || a < b ? a : b", 2,
-        RESULT_PROMOTED, NULL, 0),
-    ROW("eq.Scalar", "Tensor self, Scalar other", f_eq, "a == p0", 1, RESULT_BOOL, NULL, 0),
-    ROW("masked_fill.Scalar", "Tensor self, Tensor mask, Scalar value", f_masked_fill,
-        "b != 0 ? p0 : a", 2, RESULT_SELF, NULL, 0),
     ROW("dropout.default", "Tensor input, float p, bool train", f_self, "a", 1, RESULT_SELF,
         "train", OP_VIEW),
-    ROW("copy_.default", "Tensor self, Tensor src, bool non_blocking=False", f_other, "b", 2,
-        RESULT_SELF, NULL, OP_IN_PLACE),
+    ROW("add_.Tensor", ALPHA, f_add, "a + p0 * b", 2, RESULT_PROMOTED, NULL, OP_IN_PLACE),
 };
 
 const OpFamily pointwise_family = {"pointwise", table, sizeof table / sizeof *table};

@@ -74,6 +74,23 @@ const char *pointwise_clamp_text(const OpCall *c);         /* of one bound; NULL
             &pointwise_elements                                                                   \
     }
 
+/* Rows of a family: NEW(name, overload, schema, operands, rule, CUDA's text, C's expression); BOTH has the
+ * form in place, name_, too; PLACE, without a rule, is such a form alone. */
+#define POINT_NEW(name, overload, schema, operands, rule, text, expression) \
+    POINT(f_##name##_##overload, expression)
+#define POINT_PLACE(name, overload, schema, operands, text, expression) \
+    POINT(f_##name##_##overload, expression)
+#define ROW_NEW(name, overload, schema, operands, rule, text, expression)                 \
+    POINTWISE("aten." #name "." #overload, schema, f_##name##_##overload, text, operands, \
+              RESULT_##rule, NULL, 0),
+#define ROW_PLACE(name, overload, schema, operands, text, expression)                     \
+    POINTWISE("aten." #name "." #overload, schema, f_##name##_##overload, text, operands, \
+              RESULT_SELF, NULL, OP_IN_PLACE),
+#define ROW_BOTH(name, overload, schema, operands, rule, text, expression)                 \
+    ROW_NEW(name, overload, schema, operands, rule, text, expression)                      \
+    POINTWISE("aten." #name "_." #overload, schema, f_##name##_##overload, text, operands, \
+              RESULT_SELF, NULL, OP_IN_PLACE),
+
 #define POINTWISE_CLAMP(aten, function, kind, op_flags)                           \
     {                                                                             \
         aten, "Tensor self, Scalar? min=None, Scalar? max=None", pointwise_infer, \

@@ -383,10 +383,7 @@ static int add_seen(Seen *seen, SizeTable *t, Size s)
     Error unused;
     for (int i = 0; i < seen->n; i++)
         if (size_same(seen->of[i].size, s)) return i;
-    if (seen->n == seen->room) {
-        seen->room = seen->room ? 2 * seen->room : 32;
-        seen->of = memory_grow(seen->of, (size_t)seen->room, sizeof *seen->of);
-    }
+    memory_room(seen->of, seen->n, seen->room, 32);
     seen->of[seen->n].size = s;
     if (size_text(t, s, seen->of[seen->n].text, &unused)) seen->of[seen->n].text[0] = 0;
     return seen->n++;

@@ -10,10 +10,7 @@
 
 static void add(Lines *l, char *text)
 {
-    if (l->n == l->room) {
-        l->room = l->room ? 2 * l->room : 64;
-        l->line = memory_grow(l->line, (size_t)l->room, sizeof *l->line);
-    }
+    memory_room(l->line, l->n, l->room, 64);
     l->line[l->n++] = text;
 }
 

@@ -76,10 +76,7 @@ static int count_piece(void *trainer, const char *s, size_t len, Error *err)
     }
     if (r->n_words == UINT32_MAX / 4)
         return error_set(err, ERROR_LIMIT, "more than %u distinct words", UINT32_MAX / 4);
-    if (r->n_words == r->words_cap) {
-        r->words_cap = r->words_cap ? 2 * r->words_cap : 4096;
-        r->words = memory_grow(r->words, r->words_cap, sizeof *r->words);
-    }
+    memory_room(r->words, r->n_words, r->words_cap, 4096);
     r->words[r->n_words] = (Word){.text = r->bytes.len, .len = (uint32_t)len, .count = 1};
     if (buffer_append(&r->bytes, s, len))
         return error_set(err, ERROR_LIMIT, "distinct words of more than %zu bytes", r->bytes.max);
@@ -140,19 +137,13 @@ static void add_pair(Trainer *r, int32_t left, int32_t right, uint32_t word)
         r->n_pairs++;
     }
     if (p->offered != r->made && (r->made < 0 || left == r->made || right == r->made)) {
-        if (r->n_grown == r->grown_cap) {
-            r->grown_cap = r->grown_cap ? 2 * r->grown_cap : 4096;
-            r->grown = memory_grow(r->grown, r->grown_cap, sizeof *r->grown);
-        }
+        memory_room(r->grown, r->n_grown, r->grown_cap, 4096);
         r->grown[r->n_grown++] = (Offer){0, left, right};
         p->offered = r->made;
     }
     p->count += r->words[word].count;
     if (p->n && p->words[p->n - 1] == word) return;
-    if (p->n == p->cap) {
-        p->cap = p->cap ? 2 * p->cap : 2;
-        p->words = memory_grow(p->words, p->cap, sizeof *p->words);
-    }
+    memory_room(p->words, p->n, p->cap, 2);
     p->words[p->n++] = word;
 }
 
@@ -165,10 +156,7 @@ static int offered_before(Offer a, Offer b)
 
 static void heap_push(Trainer *r, Offer o)
 {
-    if (r->heap_len == r->heap_cap) {
-        r->heap_cap = r->heap_cap ? 2 * r->heap_cap : 4096;
-        r->heap = memory_grow(r->heap, r->heap_cap, sizeof *r->heap);
-    }
+    memory_room(r->heap, r->heap_len, r->heap_cap, 4096);
     size_t i = r->heap_len++;
     for (; i && offered_before(o, r->heap[(i - 1) / 2]); i = (i - 1) / 2)
         r->heap[i] = r->heap[(i - 1) / 2];

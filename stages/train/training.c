@@ -49,10 +49,7 @@ static char step_key[] = "~step"; /* sorts behind every flag */
 
 static void metric_add(MetricLog *l, long step, const char *name, double value)
 {
-    if (l->n == l->cap) {
-        l->cap = l->cap ? 2 * l->cap : 256;
-        l->items = memory_grow(l->items, (size_t)l->cap, sizeof *l->items);
-    }
+    memory_room(l->items, l->n, l->cap, 256);
     Metric *m = &l->items[l->n++];
     m->step = step;
     m->value = value;

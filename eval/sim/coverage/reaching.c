@@ -39,10 +39,7 @@ int block_set_add(BlockSet *s, uint64_t id)
     }
     if (block_set_has(s, id)) return 0;
     s->has[id / 64] |= 1ull << id % 64;
-    if (s->n == s->cap) {
-        s->cap = s->cap ? 2 * s->cap : 64;
-        s->id = memory_grow(s->id, (size_t)s->cap, sizeof *s->id);
-    }
+    memory_room(s->id, s->n, s->cap, 64);
     s->id[s->n++] = id;
     return 1;
 }

@@ -57,10 +57,7 @@ static void take(Growth *g, int inst)
 {
     if (g->taken[inst]) return;
     g->taken[inst] = 1;
-    if (g->n_work == g->cap_work) {
-        g->cap_work = g->cap_work ? 2 * g->cap_work : 64;
-        g->work = memory_grow(g->work, (size_t)g->cap_work, sizeof *g->work);
-    }
+    memory_room(g->work, g->n_work, g->cap_work, 64);
     g->work[g->n_work++] = inst;
     take_block(g, g->flow.block_of[inst]);
 }

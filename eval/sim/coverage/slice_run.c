@@ -373,10 +373,7 @@ static inline void add_run(SliceRun *r, int64_t at, int64_t bytes, const int64_t
         r->last = next;
         return;
     }
-    if (r->n_runs == r->cap_runs) {
-        r->cap_runs = r->cap_runs ? 2 * r->cap_runs : 64;
-        r->runs = memory_grow(r->runs, (size_t)r->cap_runs, sizeof *r->runs);
-    }
+    memory_room(r->runs, r->n_runs, r->cap_runs, 64);
     r->last = r->n_runs++;
     r->runs[r->last] = (BlockRun){.at = at, .bytes = bytes, .d = {d[0], d[1], d[2]}};
 }

@@ -159,10 +159,7 @@ static int shape_of(VisitedLaunch *t, const SliceRun *r)
 {
     for (int i = t->n_shapes - 1; i >= 0 && i >= t->n_shapes - LAST; i--)
         if (has_shape(&t->shapes[i], r)) return i;
-    if (t->n_shapes == t->cap_shapes) {
-        t->cap_shapes = t->cap_shapes ? 2 * t->cap_shapes : 16;
-        t->shapes = memory_grow(t->shapes, (size_t)t->cap_shapes, sizeof *t->shapes);
-    }
+    memory_room(t->shapes, t->n_shapes, t->cap_shapes, 16);
     Shape *shape = &t->shapes[t->n_shapes];
     *shape = (Shape){r->n_runs, copy_of(r->runs, (size_t)r->n_runs, sizeof *r->runs)};
     for (int i = 0; i < shape->n; i++) shape->runs[i].at -= r->runs->at;
@@ -173,10 +170,7 @@ static int shape_of(VisitedLaunch *t, const SliceRun *r)
 void visits_keep(VisitedLaunch *of, const SliceRun *r, uint64_t b, int64_t took)
 {
     if (!of || of->all->n_told >= MOST_BLOCKS || of->all->n_runs >= MOST_RUNS) return;
-    if (of->n == of->cap) {
-        of->cap = of->cap ? 2 * of->cap : 64;
-        of->told = memory_grow(of->told, (size_t)of->cap, sizeof *of->told);
-    }
+    memory_room(of->told, of->n, of->cap, 64);
     of->told[of->n++] =
         (Told){r->box, r->n_runs ? r->runs->at : 0, took, shape_of(of, r), r->either};
     of->of_block[b] = (uint32_t)of->n;

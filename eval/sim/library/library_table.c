@@ -68,10 +68,7 @@ static void read_table(LibraryTable *t, const char *text)
     int cap = 0;
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         if (*line == '#') continue;
-        if (t->n == cap) {
-            cap = cap ? 2 * cap : 1024;
-            t->rows = memory_grow(t->rows, (size_t)cap, sizeof *t->rows);
-        }
+        memory_room(t->rows, t->n, cap, 1024);
         if (read_row(line, &t->rows[t->n])) {
             fprintf(stderr, "quern: the table of library times of %s has a bad line: %.*s\n",
                     t->device, (int)strcspn(line, "\n"), line);

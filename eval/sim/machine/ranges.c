@@ -179,9 +179,6 @@ void trace_add(AccessTrace *t, TraceEntry e)
         t->overflowed = 1;
         return;
     }
-    if (t->n == t->cap) {
-        t->cap = t->cap ? 2 * t->cap : FIRST_ENTRIES;
-        t->of = memory_grow(t->of, (size_t)t->cap, sizeof *t->of);
-    }
+    memory_room(t->of, t->n, t->cap, FIRST_ENTRIES);
     t->of[t->n++] = e;
 }

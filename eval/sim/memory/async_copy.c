@@ -186,10 +186,7 @@ static AsyncCopy *issue(Warp *w, const Inst *in, uint32_t m, int words)
 {
     WarpCopies *own = copies_of(w);
     if (own->n == ASYNC_MAX && land_groups(w, in, FULL_MASK, -1)) return NULL;
-    if (own->n == own->cap) {
-        own->cap = own->cap ? 2 * own->cap : 16;
-        own->copies = memory_grow(own->copies, (size_t)own->cap, sizeof *own->copies);
-    }
+    memory_room(own->copies, own->n, own->cap, 16);
     cover_shared(w->x);
     AsyncCopy *c = &own->copies[own->n++];
     c->issued = ++w->x->async->clock;

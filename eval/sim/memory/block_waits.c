@@ -517,10 +517,7 @@ uint64_t waits_end_block(Exec *x)
     for (int i = 0; i < x->cta.n_warps; i++)
         if (t->delay[i] > most) most = t->delay[i];
     if (!most) return 0;
-    if (t->n_ended == t->cap_ended) {
-        t->cap_ended = t->cap_ended ? 2 * t->cap_ended : 64;
-        t->ended = memory_grow(t->ended, (size_t)t->cap_ended, sizeof *t->ended);
-    }
+    memory_room(t->ended, t->n_ended, t->cap_ended, 64);
     t->ended[t->n_ended++] = (Ended){t->block_tag, x->cta.tag, most};
     return (uint64_t)most;
 }

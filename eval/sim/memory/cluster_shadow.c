@@ -58,10 +58,7 @@ void cluster_signal(Exec *x, uint32_t at)
     ClusterBlock *b = &k->blocks[k->current];
     ClusterSignal *s = find_signal(x, at);
     if (!s) {
-        if (b->n_signals == b->cap_signals) {
-            b->cap_signals = b->cap_signals ? 2 * b->cap_signals : 16;
-            b->signals = memory_grow(b->signals, (size_t)b->cap_signals, sizeof *b->signals);
-        }
+        memory_room(b->signals, b->n_signals, b->cap_signals, 16);
         s = &b->signals[b->n_signals++];
         *s = (ClusterSignal){.at = at};
     }
