@@ -261,9 +261,9 @@ template <int T, typename A, typename F> __device__ __forceinline__ A fold(A v, 
     if (T <= 32) return v;
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
     __syncthreads();
-    v = shared[0];
+    v = shared[threadIdx.x % (T < 32 ? 1 : T / 32)];
 #pragma unroll
-    for (int w = 1; w < T / 32; w++) v = f(v, shared[w]);
+    for (int d = T / 32 / 2; d; d /= 2) v = f(v, exchange(v, d));
     __syncthreads();
     return v;
 }

@@ -24,8 +24,11 @@ enum {
  * they keep it and there are many (2026-11-30, H200: cross entropy with smoothed labels of 8,192 x 32,000
  * takes 460 us, 630 with 1,024 threads). POINT_BLOCK: threads where nothing is folded (2026-11-30, H200:
  * ReLU of 6 GB 2,998 us, 3,004 with 256; a rotary embedding 80.7, 82.7). KEPT_WORK: operations; a value of
- * float32 may take twice the registers of what it is made of. */
+ * float32 may take twice the registers of what it is made of. LINE: bytes that the threads of a row store by
+ * one instruction, where it has as many (2026-11-30, sim:h200: rows of 32 codes of 32 bits take 57 us with
+ * eight threads, 84 with two). */
 enum {
+    LINE = 128,
     KEPT_WORK = 8,
     MOST_ALONE = 128,
     FEW_COLUMNS = 32,
@@ -198,6 +201,18 @@ static int load_size(const Writer *w, int widest)
     return bytes;
 }
 
+/* Bytes of the widest element that is stored in vectors. A vector of more than 16 bytes is stored by two
+ * instructions, each of which writes half of each sector. */
+static int stored_size(const Writer *w)
+{
+    int bytes = 1;
+    for (int r = 0; r < w->k->n_roots; r++) {
+        const int size = (int)dtype_size(w->k->nodes->node[w->k->root[r].node].dtype);
+        if (size > bytes && writer_root_is_vector(w, r)) bytes = size;
+    }
+    return bytes;
+}
+
 static int part_axis(const Kernel *k)
 {
     const int parts = k->nodes->node[k->root[0].node].parts;
@@ -320,8 +335,8 @@ static void choose_vector(Writer *w)
     for (int i = 0; i < w->k->n; i++) any |= writer_is_vector(w, i);
     for (int i = 0; i < w->k->n_roots; i++) any |= writer_root_is_vector(w, i);
     if (!any) w->vec = 1;
-    const int full = 16 / load_size(w, 1),
-              by_default = w->k->scan >= 0 && full < w->vec ? full : w->vec;
+    const int full = w->k->scan >= 0 ? 16 / load_size(w, 1) : 16 / stored_size(w),
+              by_default = full < w->vec ? full : w->vec;
     if (w->vec > 1) w->vec = writer_choose(w, GENE_VEC, by_default, 1, w->vec);
 }
 
@@ -601,6 +616,9 @@ static void choose_lanes(Writer *w)
     } else {
         int64_t each = rows < ENOUGH_ROWS ? w->vec : w->vec > 1 ? 4 * w->vec : SINGLE;
         while (lanes < MOST_LANES && lanes * each < columns) lanes *= 2;
+        while (w->vec > 1 && lanes < LINE && stores_columns(w) && lanes * w->vec < columns &&
+               lanes * w->vec * stored_size(w) < LINE)
+            lanes *= 2;
     }
     w->lanes = w->alone ? 1 : lanes;
     if (w->strip < 0 && lanes > STREAM_LANES && rows > FEW_ROWS && !reads_again(w))
