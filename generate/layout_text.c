@@ -160,8 +160,10 @@ static int find_tiles(Tiles *t)
     if (most > LONGEST) most = LONGEST;
     find_piece(t, most);
     const int64_t down = writer_product(&t->w, t->piece).at[0];
-    for (t->height = LEAST_HEIGHT; t->height < most && t->height < down;) t->height *= 2;
-    t->height = choose_side(down, LEAST_HEIGHT, t->height);
+    const int least = down < LEAST_HEIGHT / 2 ? LEAST_SIDE : LEAST_HEIGHT;
+    for (t->height = least; t->height < most && t->height < down;) t->height *= 2;
+    t->height = choose_side(down, least, t->height);
+    for (; t->height < LEAST_HEIGHT && t->width < LONGEST && t->width < across;) t->width *= 2;
     return 1;
 }
 
@@ -345,7 +347,7 @@ int layout_write(Kernel *k, KernelText *text, Error *err)
     t.w.moved = t.moved;
     writer_schedule_tiles(&t.w, t.across);
     while (t.width * t.height < t.w.block * t.w.vec)
-        if (t.height < LONGEST)
+        if (t.height < LONGEST && t.height >= LEAST_HEIGHT)
             t.height *= 2;
         else
             t.width *= 2;
