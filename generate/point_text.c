@@ -475,12 +475,48 @@ static void put_spaced(Writer *w, int step, const Spaced *s, const char *indent)
     buffer_printf(&w->body, "];\n%s}\n", indent);
 }
 
+void writer_condition(Writer *w, int step)
+{
+    const Condition *c = &w->k->condition[w->k->step[step].inside];
+    const char *type = w->wide ? "unsigned long long" : "unsigned";
+    char name[WRITER_NAME];
+    for (int i = 0; i < c->n; i++)
+        buffer_printf(&w->body, "%s(%s)%s < (%s)%s", i ? " && " : "", type,
+                      writer_name(w, c->term[i].step, name), type,
+                      writer_size(w, c->term[i].below));
+}
+
+/* 1: a load's condition is one for the whole vector, and known before it (2026-11-30, H200: frames of which
+ * an eighth each has the channels of the frame before and behind: 28.2 us, 32.0 where all are read). */
+static int has_condition(const Writer *w, int step)
+{
+    const Step *s = &w->k->step[step];
+    const Condition *c = &w->k->condition[s->inside];
+    for (int t = 0; t < c->n; t++) {
+        const int place = c->term[t].step;
+        const unsigned axes = index_axes(&w->k->step[place].at);
+        int known = !in_columns(w, place);
+        for (int i = 0; i < w->k->axes.n; i++) {
+            if (axes >> i & 1 && (i == w->last || w->k->bound[i] >= 0 || w->k->looped >> i & 1))
+                return 0;
+            known |= w->k->bound[i] == place && !size_is(s->at.by[i], 0);
+        }
+        if (!known) return 0;
+    }
+    return c->n && w->vec > 1 && w->strip < 0 && w->k->scan < 0 && !w->k->nodes->plain;
+}
+
 /* Reads the pack of a load into `to`. */
 void writer_fetch(Writer *w, int step, const char *to, const char *indent)
 {
     if (writer_is_loop(w, step)) {
         fold_put_loop(w, step, to, indent);
         return;
+    }
+    if (has_condition(w, step)) {
+        buffer_printf(&w->body, "%s%s = {};\n%sif (", indent, to, indent);
+        writer_condition(w, step);
+        buffer_puts(&w->body, ")\n    ");
     }
     const char *tensor = kernel_tensor(w->k, w->k->step[step].node, 0);
     const int shifted = w->vec > 1 ? writer_shifted(w, step) : -1;

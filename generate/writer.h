@@ -155,6 +155,7 @@ void writer_needed(const Writer *w, const Pass *p, unsigned char *set);
 void writer_loop(Writer *w, const Pass *p); /* the text of a pass over a row */
 void writer_kept(Writer *w);                /* what stays in registers between passes */
 void writer_fetch(Writer *w, int step, const char *to, const char *indent); /* a load's pack */
+void writer_condition(Writer *w, int step); /* under which a step's elements are there */
 void writer_step(Writer *w, int step, const char *indent);
 /* The results of one element, and of a vector. */
 void writer_stores(Writer *w, const char *indent);

@@ -763,6 +763,56 @@ static void test_tiles_do_not_end_half_empty(void **state)
            "ceil_div(height * width, 128) * ceil_div(85, 32)", NULL);
 }
 
+/* Few channels that lie side by side have tiles of as few rows. */
+static void test_few_channels_have_narrow_tiles(void **state)
+{
+    static const char *const lines[] = {"a = aten.permute(x, [0, 2, 1])", "y = aten.exp(a)"};
+    Small s = {
+        .axes = {{"rows", NULL, 64}, {"cols", NULL, 4096}},
+        .inputs = {{.name = "x", .dtype = DTYPE_F32, .rank = 3, .shape = {"rows", "cols", "3"}}}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){2, 2, 1}), "ceil_div(3, 4) * ceil_div(cols, 256)",
+           NULL);
+}
+
+/* A vector that is stored has 16 bytes, and the threads of a short row store whole lines. */
+static void test_wide_results_have_short_vectors(void **state)
+{
+    static const char *const lines[] = {"s = aten.amax(x, [1], keepdim=True)",
+                                        "a = aten.div.Tensor(x, s)",
+                                        "y = aten.to.dtype(a, torch.float32)"};
+    Small s = {.axes = {{"rows", NULL, 65536}}, .inputs = {tensor("x", DTYPE_BF16, "rows", "64")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){3, 1, 1}), "ceil_div(rows, 32), 256>>>", "body_1<8>");
+}
+
+/* Rounds of many threads keep the number of their loads, those of few may have more. */
+static void test_rounds_of_many_threads_are_not_unrolled(void **state)
+{
+    static const char *const lines[] = {"y = aten.sum.dim_IntList(x, [1])"};
+    const DraftTensor x = {
+        .name = "x", .dtype = DTYPE_F32, .rank = 3, .shape = {"batch", "rows", "cols"}};
+    const Small many = {.axes = {{"batch", NULL, 128}, {"rows", NULL, 4096}, {"cols", NULL, 4095}},
+                        .inputs = {x}};
+    Small of[] = {many, many};
+    (void)state;
+    of[1].axes[0].size = 2;
+    expect(source_of(&of[0], lines, (const int[]){1, 3, 1}), "#pragma unroll 1\n    for (; c0",
+           NULL);
+    expect(source_of(&of[1], lines, (const int[]){1, 3, 1}), "for (; c0", "#pragma unroll 1\n");
+}
+
+/* Of joined tensors a block reads the one whose rows it has. */
+static void test_rows_of_joined_tensors_are_read_where_they_are(void **state)
+{
+    static const char *const lines[] = {"a = aten.cat([x, z], 0)", "y = aten.exp(a)"};
+    Small s = {.axes = {{"rows", NULL, 960}, {"rows_1", NULL, 480}, {"cols", NULL, 4096}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols"),
+                          tensor("z", DTYPE_F32, "rows_1", "cols")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){2, 3, 2}), "= {};\n", NULL);
+}
+
 /* Each value is computed at one place more than the one after it. */
 static void test_a_kernel_of_too_many_steps_reads_what_another_stores(void **state)
 {
@@ -896,6 +946,10 @@ int main(void)
         cmocka_unit_test(test_shifted_rows_are_read_in_vectors),
         cmocka_unit_test(test_dilated_windows_lie_apart),
         cmocka_unit_test(test_tiles_do_not_end_half_empty),
+        cmocka_unit_test(test_few_channels_have_narrow_tiles),
+        cmocka_unit_test(test_wide_results_have_short_vectors),
+        cmocka_unit_test(test_rounds_of_many_threads_are_not_unrolled),
+        cmocka_unit_test(test_rows_of_joined_tensors_are_read_where_they_are),
         cmocka_unit_test(test_a_kernel_of_too_many_steps_reads_what_another_stores),
         cmocka_unit_test(test_half_products_are_kernels_with_what_follows),
         cmocka_unit_test(test_tiles_fill_a_round),
