@@ -42,116 +42,17 @@ using uintptr_t = uint64_t;
  * are constexpr there. */
 namespace std
 {
-using ::abs;
-using ::acos;
-using ::acosf;
-using ::acosh;
-using ::asin;
-using ::asinf;
-using ::asinh;
-using ::atan;
-using ::atan2;
-using ::atan2f;
-using ::atanf;
-using ::atanh;
-using ::cbrt;
-using ::cbrtf;
-using ::ceil;
-using ::ceilf;
-using ::copysign;
-using ::copysignf;
-using ::cos;
-using ::cosf;
-using ::cosh;
-using ::coshf;
-using ::erf;
-using ::erfc;
-using ::erfcf;
-using ::erff;
-using ::exp;
-using ::exp2;
-using ::exp2f;
-using ::expf;
-using ::expm1;
-using ::expm1f;
-using ::fabs;
-using ::fabsf;
-using ::fdim;
-using ::floor;
-using ::floorf;
-using ::fma;
-using ::fmaf;
-using ::fmax;
-using ::fmaxf;
-using ::fmin;
-using ::fminf;
-using ::fmod;
-using ::fmodf;
-using ::frexp;
-using ::hypot;
-using ::hypotf;
-using ::ilogb;
-using ::int16_t;
-using ::int32_t;
-using ::int64_t;
-using ::int8_t;
-using ::intptr_t;
-using ::isfinite;
-using ::isinf;
-using ::isnan;
-using ::ldexp;
-using ::lgamma;
-using ::llrint;
-using ::llround;
-using ::log;
-using ::log10;
-using ::log10f;
-using ::log1p;
-using ::log1pf;
-using ::log2;
-using ::log2f;
-using ::logb;
-using ::logf;
-using ::lrint;
-using ::lround;
-using ::memcpy;
-using ::memset;
-using ::modf;
-using ::nan;
-using ::nanf;
-using ::nearbyint;
-using ::nextafter;
-using ::pow;
-using ::powf;
-using ::ptrdiff_t;
-using ::remainder;
-using ::remquo;
-using ::rint;
-using ::rintf;
-using ::round;
-using ::roundf;
-using ::scalbln;
-using ::scalbn;
-using ::signbit;
-using ::sin;
-using ::sinf;
-using ::sinh;
-using ::sinhf;
-using ::size_t;
-using ::sqrt;
-using ::sqrtf;
-using ::tan;
-using ::tanf;
-using ::tanh;
-using ::tanhf;
-using ::tgamma;
-using ::trunc;
-using ::truncf;
-using ::uint16_t;
-using ::uint32_t;
-using ::uint64_t;
-using ::uint8_t;
-using ::uintptr_t;
+using ::abs, ::acos, ::acosf, ::acosh, ::asin, ::asinf, ::asinh, ::atan, ::atan2, ::atan2f, ::atanf,
+    ::atanh, ::cbrt, ::cbrtf, ::ceil, ::ceilf, ::copysign, ::copysignf, ::cos, ::cosf, ::cosh,
+    ::coshf, ::erf, ::erfc, ::erfcf, ::erff, ::exp, ::exp2, ::exp2f, ::expf, ::expm1, ::expm1f,
+    ::fabs, ::fabsf, ::fdim, ::floor, ::floorf, ::fma, ::fmaf, ::fmax, ::fmaxf, ::fmin, ::fminf,
+    ::fmod, ::fmodf, ::frexp, ::hypot, ::hypotf, ::ilogb, ::int16_t, ::int32_t, ::int64_t, ::int8_t,
+    ::intptr_t, ::isfinite, ::isinf, ::isnan, ::ldexp, ::lgamma, ::llrint, ::llround, ::log,
+    ::log10, ::log10f, ::log1p, ::log1pf, ::log2, ::log2f, ::logb, ::logf, ::lrint, ::lround,
+    ::memcpy, ::memset, ::modf, ::nan, ::nanf, ::nearbyint, ::nextafter, ::pow, ::powf, ::ptrdiff_t,
+    ::remainder, ::remquo, ::rint, ::rintf, ::round, ::roundf, ::scalbln, ::scalbn, ::signbit,
+    ::sin, ::sinf, ::sinh, ::sinhf, ::size_t, ::sqrt, ::sqrtf, ::tan, ::tanf, ::tanh, ::tanhf,
+    ::tgamma, ::trunc, ::truncf, ::uint16_t, ::uint32_t, ::uint64_t, ::uint8_t, ::uintptr_t;
 template <class T> __host__ __device__ constexpr const T &min(const T &a, const T &b)
 {
     return b < a ? b : a;

@@ -20,29 +20,27 @@ static const double FEW_BITS_RTOL = 0x1p-20, FEW_BITS_ATOL = 0x1p-21;
 /* Flops of one execution; costlier cases are measured with fewer rows. */
 static const double MOST_FLOPS = 4e7;
 
-typedef struct {
-    char task[DIGEST_HEX];
-    int64_t axis[TASK_MAX_AXES];
-    Variant variant;
-    double scale;
-    HonestError error;
-} Measured;
+/* What is measured of a case: the error of honest kernels, and what TF32 adds. */
+typedef enum { HONEST, ROUNDED, KINDS } Kind;
+static const char *const kind_names[KINDS] = {"honest error", "tf32 error"};
 
-/* What TF32 adds, of the same case. */
 typedef struct {
     char task[DIGEST_HEX];
     int64_t axis[TASK_MAX_AXES];
     Variant variant;
     double scale;
-    Tf32Error error;
-} Rounded;
+    union {
+        HonestError honest;
+        Tf32Error rounded;
+    } error;
+} Measured;
 
 /* The oldest one is forgotten first. */
 struct Judged {
-    Measured **kept;
-    int n, next;
-    Rounded **rounded;
-    int n_rounded, next_rounded;
+    struct {
+        Measured **of;
+        int n, next;
+    } kept[KINDS];
     Cache *stored;          /* NULL: none */
     int n_stored;           /* measurements that it had */
     char stamp[DIGEST_HEX]; /* of the program, which decides what it measures */
@@ -56,10 +54,10 @@ Judged *judged_new(void)
 void judged_free(Judged *j)
 {
     if (!j) return;
-    for (int i = 0; i < j->n; i++) free(j->kept[i]);
-    for (int i = 0; i < j->n_rounded; i++) free(j->rounded[i]);
-    free(j->rounded);
-    free(j->kept);
+    for (int k = 0; k < KINDS; k++) {
+        for (int i = 0; i < j->kept[k].n; i++) free(j->kept[k].of[i]);
+        free(j->kept[k].of);
+    }
     free(j);
 }
 
@@ -127,10 +125,10 @@ int judged_is_measured(const TaskCase *c)
     return !c->workload->atol || c->variant > VARIANT_INTEGERS;
 }
 
-static Measured *find(const Judged *j, const TaskCase *c)
+static Measured *find(const Judged *j, Kind kind, const TaskCase *c)
 {
-    for (int i = 0; i < j->n; i++) {
-        Measured *m = j->kept[i];
+    for (int i = 0; i < j->kept[kind].n; i++) {
+        Measured *m = j->kept[kind].of[i];
         if (m->variant == c->variant && m->scale == c->scale &&
             !memcmp(m->axis, c->workload->axis, sizeof m->axis) &&
             !strcmp(m->task, c->task->digest))
@@ -139,13 +137,17 @@ static Measured *find(const Judged *j, const TaskCase *c)
     return NULL;
 }
 
-static Measured *keep(Judged *j)
+static void keep(Judged *j, Kind kind, Measured *m)
 {
-    if (j->n < MOST_KEPT) {
-        j->kept = memory_grow(j->kept, (size_t)j->n + 1, sizeof *j->kept);
-        return j->kept[j->n++] = memory_alloc(sizeof(Measured));
+    int at = j->kept[kind].n;
+    if (at < MOST_KEPT) {
+        j->kept[kind].of = memory_grow(j->kept[kind].of, (size_t)at + 1, sizeof m);
+        j->kept[kind].n++;
+    } else {
+        at = j->kept[kind].next++ % MOST_KEPT;
+        free(j->kept[kind].of[at]);
     }
-    return j->kept[j->next++ % MOST_KEPT];
+    j->kept[kind].of[at] = m;
 }
 
 static double rtol_of(const TaskCase *c, int output)
@@ -180,19 +182,26 @@ static int measure_case(const TaskCase *c, HonestError *out, Error *err)
                : 0;
 }
 
-static int measure(Judged *j, const TaskCase *c, Measured **out, Error *err)
+/* Of the case, once. NULL: *err. */
+static const Measured *measured(Judged *j, Kind kind, const TaskCase *c, Error *err)
 {
-    const Task *t = c->task;
-    HonestError e;
-    if (!take_stored(j, "honest error", c, &e, sizeof e)) {
-        if (measure_case(c, &e, err)) return -1;
-        store(j, "honest error", c, &e, sizeof e);
-    }
-    Measured *m = *out = keep(j);
-    *m = (Measured){.variant = c->variant, .scale = c->scale, .error = e};
+    Measured *m = find(j, kind, c);
+    if (m) return m;
+    m = memory_alloc(sizeof *m);
+    size_t size = kind == HONEST ? sizeof m->error.honest : sizeof m->error.rounded;
+    m->variant = c->variant, m->scale = c->scale;
     memcpy(m->axis, c->workload->axis, sizeof m->axis);
-    memcpy(m->task, t->digest, sizeof m->task);
-    return 0;
+    memcpy(m->task, c->task->digest, sizeof m->task);
+    if (!take_stored(j, kind_names[kind], c, &m->error, size)) {
+        if (kind == HONEST ? measure_case(c, &m->error.honest, err)
+                           : tf32_measure(c, &m->error.rounded, err)) {
+            free(m);
+            return NULL;
+        }
+        store(j, kind_names[kind], c, &m->error, size);
+    }
+    keep(j, kind, m);
+    return m;
 }
 
 /* Few errors of one draw may be small by chance. */
@@ -219,48 +228,14 @@ static double margin(const TaskCase *c, int output)
     return n < FEW ? FEW_MARGIN : 1;
 }
 
-/* ---- TF32 ---- */
-
-static Rounded *find_rounded(const Judged *j, const TaskCase *c)
-{
-    for (int i = 0; i < j->n_rounded; i++) {
-        Rounded *r = j->rounded[i];
-        if (r->variant == c->variant && r->scale == c->scale &&
-            !memcmp(r->axis, c->workload->axis, sizeof r->axis) &&
-            !strcmp(r->task, c->task->digest))
-            return r;
-    }
-    return NULL;
-}
-
-static Rounded *keep_rounded(Judged *j)
-{
-    if (j->n_rounded < MOST_KEPT) {
-        j->rounded = memory_grow(j->rounded, (size_t)j->n_rounded + 1, sizeof *j->rounded);
-        return j->rounded[j->n_rounded++] = memory_alloc(sizeof(Rounded));
-    }
-    return j->rounded[j->next_rounded++ % MOST_KEPT];
-}
-
 /* Adds what eager PyTorch may err more where the task's precision lets it use TF32. Integers are exact. */
 static int add_tf32(Judged *j, const TaskCase *c, int output, Tolerance *out, Error *err)
 {
-    Tf32Error e;
-    Rounded *r;
     if (!c->task->tf32 || !c->task->graph || c->variant == VARIANT_INTEGERS) return 0;
-    if (!(r = find_rounded(j, c))) {
-        if (!take_stored(j, "tf32 error", c, &e, sizeof e)) {
-            memset(&e, 0, sizeof e);
-            if (tf32_measure(c, &e, err)) return -1;
-            store(j, "tf32 error", c, &e, sizeof e);
-        }
-        r = keep_rounded(j);
-        *r = (Rounded){.variant = c->variant, .scale = c->scale, .error = e};
-        memcpy(r->axis, c->workload->axis, sizeof r->axis);
-        memcpy(r->task, c->task->digest, sizeof r->task);
-    }
-    out->atol += r->error.atol[output];
-    out->rtol = fmax(out->rtol, r->error.rtol[output]);
+    const Measured *m = measured(j, ROUNDED, c, err);
+    if (!m) return -1;
+    out->atol += m->error.rounded.atol[output];
+    out->rtol = fmax(out->rtol, m->error.rounded.rtol[output]);
     return 0;
 }
 
@@ -274,11 +249,11 @@ int judged_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out, i
 {
     if (usable) *usable = 1;
     if (!judged_is_measured(c)) return judged_listed(j, c, output, out, err);
-    Measured *m = find(j, c);
-    if (!m && measure(j, c, &m, err)) return -1;
+    const Measured *m = measured(j, HONEST, c, err);
+    if (!m) return -1;
     out->rtol = rtol_of(c, output);
-    out->atol = margin(c, output) * m->error.atol[output];
+    out->atol = margin(c, output) * m->error.honest.atol[output];
     out->atol = fmax(out->atol, c->variant == VARIANT_FEW_BITS ? FEW_BITS_ATOL : least(c, output));
-    if (usable) *usable = m->error.finite && !m->error.overflow;
+    if (usable) *usable = m->error.honest.finite && !m->error.honest.overflow;
     return add_tf32(j, c, output, out, err);
 }
