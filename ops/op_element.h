@@ -29,13 +29,13 @@ typedef struct {
 } OpNumbers;
 
 /* The call has been inferred. compute reads the needed elements alone of in[]; y has s->n elements.
- * Equal elements get equal bits in whatever company they are asked for. row: elements of one row share
- * what they need, and are asked for together; NULL: each stands alone. compute_mixed: as compute, with the
- * same bits, of arguments that may be floats; NULL: there is none. */
+ * Equal elements get equal bits in whatever company they are asked for. rows: of n elements of a result;
+ * those of one row share what they need, and are asked for together; NULL: each stands alone.
+ * compute_mixed: as compute, with the same bits, of arguments that may be floats; NULL: there is none. */
 struct OpElements {
     void (*needs)(const OpCall *c, const OpSome *s, const OpNeeds *out);
     void (*compute)(const OpCall *c, const double *const *in, const OpSome *s, double *y);
-    int64_t (*row)(const OpCall *c, int result, int64_t i);
+    void (*rows)(const OpCall *c, int result, const int64_t *at, int64_t n, int64_t *row);
     void (*compute_mixed)(const OpCall *c, const OpNumbers *in, const OpSome *s, double *y);
 };
 

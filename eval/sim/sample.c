@@ -577,6 +577,21 @@ static int is_enough(const Sample *s)
            sample_interval(s) <= narrow && !distance(s);
 }
 
+/* Blocks of one kind, of which the census leaves something open: eight run at least, or none counts. The
+ * first two tell whether the limit is enough for all. */
+static int is_too_dear_in_all(Sample *s)
+{
+    static const double nearly = 0.95; /* what the cheapest takes of another one, about */
+    const Exec *x = s->exec;
+    int64_t left = x->budget + x->reserve.left, took = s->begun - left;
+    s->begun = left;
+    if (!s->n) return 0;
+    if (s->n == 1 || took < s->least) s->least = took;
+    int must = (int)(s->blocks < SAMPLE_LEAST ? s->blocks : SAMPLE_LEAST);
+    return s->is_limited && s->n > 1 && s->n < must && !s->in_order && s->census->n == 1 &&
+           sample_is_open(s) && (must - s->n) * nearly * (double)s->least > (double)left;
+}
+
 /* Should one more block run, as the last of the grid to draw from a counter? Returns 0 where it has. */
 static int begin_closing(Sample *s)
 {
@@ -624,6 +639,8 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
 {
     Sample *s = sample;
     if (done) note_block(s, done);
+    s->too_dear = s->exec && is_too_dear_in_all(s);
+    if (s->too_dear) return 0;
     if (s->in_order && (s->parts || is_enough(s))) {
         *block = s->ran;
         return order_pass_on(s);

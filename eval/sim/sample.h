@@ -41,7 +41,11 @@ typedef struct {
     uint64_t cluster, seed; /* cluster: blocks of one */
     const Census *census;
     Exec *exec;
-    int stuck;          /* a block waits for one that has not run */
+    int stuck;      /* a block waits for one that has not run */
+    int is_limited; /* the limit is no sign of a loop without an end */
+    int too_dear;   /* blocks that must still run surely take more than is left */
+    int64_t begun,
+        least;          /* what was left when the last block began; what a block took, the least */
     struct MemOp *vain; /* by which block `must` has waited in vain; NULL: it is not known */
     int in_order,
         closing; /* closing: of ids, the block that finds that all others have ended; 0: none has */

@@ -527,6 +527,7 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
     int64_t limit = grant(
         d, l, l->cooperative ? d->limit / WHOLE_SHARE : sample_limit(d, l, small, g->out->growth));
     grant_part(d, s, l, limit);
+    s->is_limited = limit >= d->limit / SAMPLE_SHARE;
     int r = sim_run_blocks(d, l, l->cooperative ? NULL : sample_next, s, fault);
     int64_t reserve = x->reserve.left, used = limit - take_rest(x);
     account(d, l, used);
@@ -544,8 +545,12 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
     if (s->stuck && !s->in_order) return 0;
     int endless = timeout && limit < d->limit / SAMPLE_SHARE && !waits && !d->mem.assumed;
     g->work.counts[i] = x->counts;
-    if ((r > 0 && (d->mem.assumed || waits || (timeout && !endless))) || (!r && s->stuck)) {
-        log_debug("launch %d is not run in part: %s", i, r ? fault->message : "its blocks wait");
+    if ((r > 0 && (d->mem.assumed || waits || (timeout && !endless))) ||
+        (!r && (s->stuck || s->too_dear))) {
+        log_debug("launch %d is not run in part: %s", i,
+                  r          ? fault->message
+                  : s->stuck ? "its blocks wait"
+                             : "its blocks take too long");
         scale_one(d, g, i, small);
         if (s->stuck) extrapolate_chain(&g->work.counts[i]);
         r = 0;

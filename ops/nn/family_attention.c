@@ -315,10 +315,10 @@ static int attention_logical(const OpCall *c, Attention *a)
     return attention_of(c, 1, a, size, &rank, &ignored);
 }
 
-static int64_t element_row(const OpCall *c, int result, int64_t i)
+static void element_rows(const OpCall *c, int result, const int64_t *at, int64_t n, int64_t *row)
 {
     (void)result;
-    return i / c->result[0].size[c->result[0].rank - 1];
+    for (int64_t k = 0; k < n; k++) row[k] = at[k] / c->result[0].size[c->result[0].rank - 1];
 }
 
 static void needs_row(const Attention *a, int64_t row, const OpNeeds *out)
@@ -364,7 +364,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
     free(values);
 }
 
-static const OpElements elements = {element_needs, element_compute, element_row, NULL};
+static const OpElements elements = {element_needs, element_compute, element_rows, NULL};
 
 /* ---- kernels ---- */
 

@@ -214,12 +214,13 @@ void fft_direct(const OpCall *c, const double *x, double *y, int64_t products)
 
 /* ---- single elements: each needs its row ---- */
 
-static int64_t element_row(const OpCall *c, int result, int64_t i)
+static void element_rows(const OpCall *c, int result, const int64_t *at, int64_t n, int64_t *row)
 {
     Error ignored;
     Fft f;
     (void)result;
-    return fft_of(c, &f, &ignored) ? 0 : i / f.given;
+    if (fft_of(c, &f, &ignored)) return; /* never: the call has been inferred */
+    for (int64_t k = 0; k < n; k++) row[k] = at[k] / f.given;
 }
 
 static void element_needs(const OpCall *c, const OpSome *some, const OpNeeds *out)
@@ -252,7 +253,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
     work_release(&w);
 }
 
-static const OpElements elements = {element_needs, element_compute, element_row, NULL};
+static const OpElements elements = {element_needs, element_compute, element_rows, NULL};
 
 /* ---- kernels ---- */
 

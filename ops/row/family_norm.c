@@ -233,11 +233,12 @@ static int64_t row_of(const Norm *m, int result, int64_t i)
     return result ? i : i / m->inner % m->rows;
 }
 
-static int64_t element_row(const OpCall *c, int result, int64_t i)
+static void element_rows(const OpCall *c, int result, const int64_t *at, int64_t n, int64_t *row)
 {
     Error ignored;
     Norm m;
-    return norm_of(c, &m, &ignored) ? 0 : row_of(&m, result, i);
+    if (norm_of(c, &m, &ignored)) return; /* never: the call has been inferred */
+    for (int64_t k = 0; k < n; k++) row[k] = row_of(&m, result, at[k]);
 }
 
 static int64_t channel_of(const Norm *m, int64_t i)
@@ -300,7 +301,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
     }
 }
 
-static const OpElements elements = {element_needs, element_compute, element_row, NULL};
+static const OpElements elements = {element_needs, element_compute, element_rows, NULL};
 
 static void cost(const OpCall *c, OpCost *out)
 {

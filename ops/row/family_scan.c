@@ -83,13 +83,13 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
 
 /* ---- single elements: all that come before one in its row ---- */
 
-static int64_t element_row(const OpCall *c, int result, int64_t i)
+static void element_rows(const OpCall *c, int result, const int64_t *at, int64_t n, int64_t *row)
 {
     Error ignored;
     Scan s;
     (void)result;
-    if (scan_of(c, &s, &ignored)) return 0;
-    return i / (s.n * s.inner) * s.inner + i % s.inner;
+    if (scan_of(c, &s, &ignored)) return; /* never: the call has been inferred */
+    for (int64_t k = 0; k < n; k++) row[k] = at[k] / (s.n * s.inner) * s.inner + at[k] % s.inner;
 }
 
 static int64_t row_first(const Scan *s, int64_t i)
@@ -130,7 +130,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
     }
 }
 
-static const OpElements elements = {element_needs, element_compute, element_row, NULL};
+static const OpElements elements = {element_needs, element_compute, element_rows, NULL};
 
 /* ---- kernels ---- */
 

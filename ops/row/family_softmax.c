@@ -70,13 +70,18 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
 
 /* ---- single elements ---- */
 
-static int64_t element_row(const OpCall *c, int result, int64_t i)
+static int64_t row_of(const Softmax *s, int64_t i)
+{
+    return i / (s->n * s->inner) * s->inner + i % s->inner;
+}
+
+static void element_rows(const OpCall *c, int result, const int64_t *at, int64_t n, int64_t *row)
 {
     Error ignored;
     Softmax s;
     (void)result;
-    if (softmax_of(c, &s, &ignored)) return 0;
-    return i / (s.n * s.inner) * s.inner + i % s.inner;
+    if (softmax_of(c, &s, &ignored)) return; /* never: the call has been inferred */
+    for (int64_t k = 0; k < n; k++) row[k] = row_of(&s, at[k]);
 }
 
 static int64_t row_first(const Softmax *s, int64_t row)
@@ -91,7 +96,7 @@ static void element_needs(const OpCall *c, const OpSome *some, const OpNeeds *ou
     Softmax s;
     if (softmax_of(c, &s, &ignored)) return;
     for (int64_t k = 0; k < some->n; k++) {
-        int64_t r = element_row(c, 0, some->at[k]);
+        int64_t r = row_of(&s, some->at[k]);
         if (r != before)
             out->add(out->of, (int)c->arg[0].integer[0], row_first(&s, r), s.inner, s.n);
         before = r;
@@ -107,14 +112,14 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
     Softmax s;
     if (softmax_of(c, &s, &ignored)) return;
     for (int64_t k = 0; k < some->n; k++) {
-        int64_t r = element_row(c, 0, some->at[k]);
+        int64_t r = row_of(&s, some->at[k]);
         if (r != before) sum = row_sum(&s, x + row_first(&s, r));
         before = r;
         y[k] = row_value(&s, &sum, x[some->at[k]]);
     }
 }
 
-static const OpElements elements = {element_needs, element_compute, element_row, NULL};
+static const OpElements elements = {element_needs, element_compute, element_rows, NULL};
 
 static void cost(const OpCall *c, OpCost *out)
 {

@@ -145,16 +145,25 @@ static int by_row(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
+static int are_in_order(const int64_t *rows, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++)
+        if (rows[i] < rows[i - 1]) return 0;
+    return 1;
+}
+
 /* The needed elements of a call's result, by row. rows: of each; NULL where there are none. */
 static int64_t *elements_of(const Run *r, const Step *s, int result, int64_t **rows)
 {
     const OpElements *e = s->call->op->elements;
     int64_t *at = list_of(r, s->out + result), n = r->array[s->out + result].n;
     *rows = NULL;
-    if (!e->row) return at;
+    if (!e->rows) return at;
+    *rows = memory_array((size_t)n + 1, sizeof **rows);
+    e->rows(s->call, result, at, n, *rows);
+    if (are_in_order(*rows, n)) return at;
     InRow *sorted = memory_grow(NULL, (size_t)n + 1, sizeof *sorted);
-    *rows = memory_grow(NULL, (size_t)n + 1, sizeof **rows);
-    for (int64_t i = 0; i < n; i++) sorted[i] = (InRow){e->row(s->call, result, at[i]), at[i]};
+    for (int64_t i = 0; i < n; i++) sorted[i] = (InRow){(*rows)[i], at[i]};
     qsort(sorted, (size_t)n, sizeof *sorted, by_row);
     for (int64_t i = 0; i < n; i++) at[i] = sorted[i].at, (*rows)[i] = sorted[i].row;
     free(sorted);
@@ -193,7 +202,7 @@ static int reads_inputs(const Run *r, const Step *s)
 static void needs_of_list(Run *r, const Step *s, const OpSome *of, const OpNeeds *to)
 {
     const OpElements *e = s->call->op->elements;
-    int64_t first = !e->row && of->n > TELLING ? TELLING : of->n;
+    int64_t first = !e->rows && of->n > TELLING ? TELLING : of->n;
     double before = r->d->work, all;
     e->needs(s->call, &(OpSome){of->result, first, of->at}, to);
     if (first == of->n || r->too_much) return;

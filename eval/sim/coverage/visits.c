@@ -6,12 +6,12 @@
 
 #include "base/memory.h"
 
-/* In all: launches, blocks that have told, some 9 MB, and runs of shapes, 10 MB. LAST: shapes of a launch
- * that are looked at. */
-enum { LAUNCHES = 8, MOST_BLOCKS = 1 << 17, MOST_RUNS = 1 << 18, LAST = 8 };
+/* In all: launches, blocks that have told, some 9 MB, and runs of shapes, 10 MB. LISTS: of shapes of a launch
+ * whose digests have the same low bits. */
+enum { LAUNCHES = 8, MOST_BLOCKS = 1 << 17, MOST_RUNS = 1 << 18, LISTS = 1 << 10 };
 
 typedef struct {
-    int n;
+    int n, next;    /* next: 1 + the shape before it in its list; 0: none */
     BlockRun *runs; /* `at`: from the first one on */
 } Shape;
 
@@ -35,6 +35,7 @@ struct VisitedLaunch {
     int n, cap;
     Shape *shapes;
     int n_shapes, cap_shapes;
+    int list[LISTS]; /* 1 + the shape that was added to it last; 0: it is empty */
 };
 
 struct VisitedLaunches {
@@ -154,17 +155,28 @@ static int has_shape(const Shape *shape, const SliceRun *r)
     return 1;
 }
 
+static int list_of(const SliceRun *r)
+{
+    uint64_t h = (uint64_t)r->n_runs;
+    for (int i = 0; i < r->n_runs; i++)
+        h = (h ^ (uint64_t)(r->runs[i].at - r->runs->at) ^ (uint64_t)r->runs[i].bytes << 40) *
+            UINT64_C(0x9e3779b97f4a7c15);
+    return (int)(h >> 54);
+}
+
 /* The number of the shape of the runs, which is added. */
 static int shape_of(VisitedLaunch *t, const SliceRun *r)
 {
-    for (int i = t->n_shapes - 1; i >= 0 && i >= t->n_shapes - LAST; i--)
-        if (has_shape(&t->shapes[i], r)) return i;
+    int *list = &t->list[list_of(r)];
+    for (int i = *list; i; i = t->shapes[i - 1].next)
+        if (has_shape(&t->shapes[i - 1], r)) return i - 1;
     memory_room(t->shapes, t->n_shapes, t->cap_shapes, 16);
     Shape *shape = &t->shapes[t->n_shapes];
-    *shape = (Shape){r->n_runs, copy_of(r->runs, (size_t)r->n_runs, sizeof *r->runs)};
+    *shape = (Shape){r->n_runs, *list, copy_of(r->runs, (size_t)r->n_runs, sizeof *r->runs)};
     for (int i = 0; i < shape->n; i++) shape->runs[i].at -= r->runs->at;
     t->all->n_runs += shape->n + 1;
-    return t->n_shapes++;
+    *list = ++t->n_shapes;
+    return t->n_shapes - 1;
 }
 
 void visits_keep(VisitedLaunch *of, const SliceRun *r, uint64_t b, int64_t took)

@@ -638,9 +638,30 @@ static Mark result_of(Warp *w, const Inst *in, uint32_t m)
     return any_of(w, t, 0, m);
 }
 
+/* The lanes in which a slot has a mark, of any event. */
+static uint32_t marks_at(const uint32_t *preds, uint32_t slot)
+{
+    const uint32_t *part = preds + slot;
+    return slot ? part[0] | part[1] | part[2] | part[3] : 0;
+}
+
+/* Has no register a mark that the instruction reads or sets? Mostly none has. */
+static int is_unmarked(const Warp *w, const TrackOp *t)
+{
+    const uint32_t *preds = w->frame->preds;
+    uint32_t marks = marks_at(preds, t->guard);
+    for (int i = 0; i < t->n_sources; i++) marks |= marks_at(preds, t->sources[i]);
+    for (int i = 0; i < t->n_dests; i++) marks |= marks_at(preds, t->dests[i]);
+    return !marks;
+}
+
 static const Inst *follow(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
+    if (is_unmarked(w, t)) {
+        exec_charge(w->x, FOLLOW_COST);
+        return in + 1;
+    }
     Mark unsure = mark_of(w, t->guard, w->active), all = whole(0, 0);
     Mark out[FLOW_DESTS];
     if (!t->flow) all = result_of(w, in, m);

@@ -227,6 +227,25 @@ static void test_the_last_block_sums_up(void **state)
     assert_true(counter(&some, "blocks") == 1024);
 }
 
+/* The census leaves open what a block does, so that eight would have to run, and the limit is that of four:
+ * two tell it. */
+static void test_blocks_that_are_too_dear_in_all(void **state)
+{
+    (void)state;
+    static DeviceTiming t;
+    DeviceSample s = {.growth = 64, .outputs = &y, .n_outputs = 1, .comparable = comparable};
+    DeviceLaunch small = launch("open_trips", 2), wide = launch("open_trips", 1024);
+    if (ops->prediction->predict(sim.d, &small, 1, &t, &sim.fault))
+        fail_msg("%s", sim.fault.message);
+    ops->prediction->follow(sim.d, 0); /* what has run before does not count */
+    sim_set_limit(sim.d, 90000000);
+    int rc = ops->prediction->sample(sim.d, &wide, 1, &s, &t, &sim.fault);
+    sim_set_limit(sim.d, 8000000000);
+    if (rc) fail_msg("%s", sim.fault.message);
+    assert_int_equal(s.scaled, 1);
+    assert_int_equal(s.sampled, 2);
+}
+
 /* Eight dear blocks are alike and load nothing. Each of the other 120 has less than 1% of the work. */
 static void test_many_small_kinds(void **state)
 {
@@ -355,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_a_prediction_repeats),
         cmocka_unit_test(test_repeated_launches),
         cmocka_unit_test(test_the_last_block_sums_up),
+        cmocka_unit_test(test_blocks_that_are_too_dear_in_all),
         cmocka_unit_test(test_many_small_kinds),
         cmocka_unit_test(test_work_left_out),
         cmocka_unit_test(test_each_output_has_its_writer),
