@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "generate/fold_text.h"
 
 /* Rates that no profile has: how many bytes of L2 a sector holds, the share of L2 that a second pass finds
  * its rows in, instructions of a loop's step, of a call of a function such as expf, and of a quotient. */
@@ -56,8 +57,11 @@ static Shape shape_of(const Writer *w, const Profile *p)
     if (w->k->has_folds) {
         s.rows = size_of(w, w->k->rows);
         s.a_thread = ceil(s.columns / w->lanes / w->vec);
-        s.threads = w->strip >= 0 ? 32 * w->lanes : w->lanes > 32 ? w->lanes : w->block;
-        double rows = w->strip >= 0 ? 32 : w->lanes > 32 ? 1 : w->block / w->lanes;
+        s.threads = writer_threads(w);
+        double rows = w->turned       ? TURNED_SIDE * TURNED_SIDE
+                      : w->strip >= 0 ? 32
+                      : w->lanes > 32 ? 1
+                                      : w->block / w->lanes;
         s.blocks = ceil(s.rows / rows);
     } else {
         s.threads = w->block;
@@ -140,7 +144,7 @@ static void count_rest(const Writer *w, const Shape *s, Work *k)
         double bytes = (double)dtype_size(w->k->nodes->node[w->k->root[i].node].dtype);
         double n = in_columns(w, step) ? elements : s->rows;
         k->dram += n * bytes;
-        k->l2 += n * bytes * waste_at(w, &w->k->root[i].at, bytes);
+        k->l2 += n * bytes * (w->turned ? 1 : waste_at(w, &w->k->root[i].at, bytes));
         k->instructions += n / w->vec;
     }
     double passes = writer_passes(w) + 1;

@@ -621,3 +621,97 @@ int alone_launch(const Writer *w, Buffer *plan, Error *err)
                   w->block);
     return 0;
 }
+
+/* ---- rows that lie along another axis than their results ---- */
+
+/* Columns that a thread folds by itself at most: those of a window. */
+enum { TURNED_COLUMNS = 32, TURNED_AXIS = 8 };
+
+/* The axis of rows along which results lie side by side; -1: none, or that of the strip. */
+static int stored_along(const Writer *w)
+{
+    const Index *at = &w->k->root[0].at;
+    for (int i = 0; i < w->k->axes.n && !*at->text; i++)
+        if (w->k->rows >> i & 1 && i != w->strip && size_is(at->by[i], 1) &&
+            w->k->axes.size[i].at[0] >= TURNED_AXIS)
+            return i;
+    return -1;
+}
+
+int turned_fits(const Writer *w)
+{
+    const Kernel *k = w->k;
+    const Size columns = writer_product(w, w->columns);
+    return !k->nodes->plain && w->strip >= 0 && k->n_roots == 1 && k->scan < 0 && w->part < 0 &&
+           !in_columns(w, k->root[0].step) && size_constant(columns) &&
+           columns.at[0] <= TURNED_COLUMNS && stored_along(w) >= 0;
+}
+
+/* The rows beside the strip: places of a tile, counted in the order of the results. */
+static unsigned places(const Writer *w)
+{
+    return w->k->rows & ~(1u << w->strip);
+}
+
+/* Begins the loop over a warp's 32 neighbours: in it `k` is the row of the tile that the thread has. */
+static void put_tile_loop(Writer *w, int stores)
+{
+    const char *type = w->wide ? "long long" : "int", *strip = w->k->axes.name[w->strip];
+    char n[32], all[32];
+    snprintf(n, sizeof n, "%s", writer_size(w, w->k->axes.size[w->strip]));
+    snprintf(all, sizeof all, "%s", writer_size(w, writer_product(w, places(w))));
+    buffer_printf(&w->body, "    for (int k = threadIdx.y; k < %d; k += %d) {\n", TURNED_SIDE,
+                  TURNED_WARPS);
+    if (stores)
+        buffer_printf(&w->body,
+                      "        const %s at = first + threadIdx.x, %s = chunk + k;\n"
+                      "        if (at >= %s || %s >= %s) continue;\n",
+                      type, strip, all, strip, n);
+    else
+        buffer_printf(&w->body,
+                      "        const %s at = min(first + k, %s - 1), %s = min(chunk + "
+                      "(int)threadIdx.x, %s - 1);\n",
+                      type, all, strip, n);
+    writer_axes(w, places(w), "at", type, "        ");
+}
+
+void turned_put(Writer *w)
+{
+    const Kernel *k = w->k;
+    const char *type = dtype_ctype(k->nodes->node[k->root[0].node].dtype),
+               *index = w->wide ? "long long" : "int";
+    buffer_printf(&w->body,
+                  "    __shared__ %s turned[%d][%d];\n    double *shared = nullptr;\n"
+                  "    const int lane = 0;\n    (void)shared;\n"
+                  "    const int strips = (%s + %d) / %d;\n"
+                  "    const %s chunk = blockIdx.x %% strips * %d, first = (%s)(blockIdx.x / "
+                  "strips) * %d;\n",
+                  type, TURNED_SIDE, TURNED_SIDE + 1, writer_size(w, k->axes.size[w->strip]),
+                  TURNED_SIDE - 1, TURNED_SIDE, index, TURNED_SIDE, index, TURNED_SIDE);
+    put_tile_loop(w, 0);
+    writer_kept(w);
+    writer_row_steps(w, 0);
+    for (int level = 1; level <= writer_passes(w); level++) {
+        fold_put_level(w, level);
+        writer_row_steps(w, level);
+    }
+    buffer_printf(&w->body,
+                  "        turned[k][threadIdx.x] = (%s)t%d;\n    }\n    __syncthreads();\n", type,
+                  k->root[0].step);
+    put_tile_loop(w, 1);
+    buffer_printf(&w->body, "        %s[", kernel_tensor(w->k, k->root[0].node, 1));
+    writer_index(w, &k->root[0].at);
+    buffer_puts(&w->body, "] = turned[threadIdx.x][k];\n    }\n");
+}
+
+int turned_launch(const Writer *w, Buffer *plan, Error *err)
+{
+    SizeTable *sizes = w->k->nodes->sizes;
+    char strip[SIZE_TEXT], rows[SIZE_TEXT];
+    if (size_text(sizes, w->k->axes.size[w->strip], strip, err) ||
+        size_text(sizes, writer_product(w, places(w)), rows, err))
+        return -1;
+    buffer_printf(plan, "ceil_div(%s, %d) * ceil_div(%s, %d), dim3(32, %d)", strip, TURNED_SIDE,
+                  rows, TURNED_SIDE, TURNED_WARPS);
+    return 0;
+}

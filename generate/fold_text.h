@@ -32,4 +32,13 @@ void alone_put(Writer *w);
 /* Appends grid and block to a launch line. */
 int alone_launch(const Writer *w, Buffer *plan, Error *err);
 
+/* Rows of few columns that lie apart, as windows of a pool over a tensor with channels last, whose results
+ * lie along another axis. A block folds a tile of them, a warp 32 neighbours at a time, and stores it from
+ * shared memory, 32 neighbouring results at a time. */
+enum { TURNED_WARPS = 8, TURNED_SIDE = 32 };
+/* 1: the kernel is of this kind, w->strip being known. */
+int turned_fits(const Writer *w);
+void turned_put(Writer *w);
+int turned_launch(const Writer *w, Buffer *plan, Error *err);
+
 #endif

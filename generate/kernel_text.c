@@ -658,7 +658,9 @@ static int put_launch(Writer *w, Error *err)
     Size grid = writer_product(w, k->has_folds ? k->rows : w->columns);
     if (size_text(k->nodes->sizes, grid, rows, err)) return -1;
     buffer_printf(p, "//@ launch kernel_%d<<<", w->number);
-    if (w->strip >= 0) {
+    if (w->turned || w->alone) {
+        if (w->turned ? turned_launch(w, p, err) : alone_launch(w, p, err)) return -1;
+    } else if (w->strip >= 0) {
         Size n = k->axes.size[w->strip], others = writer_product(w, k->rows & ~(1u << w->strip));
         char strip[SIZE_TEXT];
         if (size_text(k->nodes->sizes, n, strip, err) ||
@@ -672,8 +674,6 @@ static int put_launch(Writer *w, Error *err)
             return -1;
         buffer_printf(p, "(%s) * ceil_div(%s, %d), %d", rows, cols, w->block * w->vec * w->items,
                       w->block);
-    } else if (w->alone) {
-        if (alone_launch(w, p, err)) return -1;
     } else if (!k->has_folds) {
         buffer_printf(p, "ceil_div(%s, %d), %d", rows, w->block * w->vec * w->items, w->block);
     } else if (w->lanes > 32) {
@@ -775,17 +775,16 @@ int kernel_write(Kernel *k, KernelText *t, Error *err)
     k->scope.of = k, k->scope.axes = &k->axes;
     writer_schedule(&w);
     if (t->estimate) estimate_add(t->estimate, &w);
-    if (w.alone)
+    if (w.turned)
+        turned_put(&w);
+    else if (w.alone)
         alone_put(&w);
     else if (k->has_folds)
         put_rows(&w);
     else
         put_flat(&w);
     if (w.body.full) w.failed = 1, error_set(err, ERROR_UNSUPPORTED, "a kernel of too much text");
-    if (!w.failed)
-        writer_source(&w, w.strip >= 0                   ? 32 * w.lanes
-                          : k->has_folds && w.lanes > 32 ? w.lanes
-                                                         : w.block);
+    if (!w.failed) writer_source(&w, writer_threads(&w));
     if (!w.failed && put_launch(&w, err)) w.failed = 1;
     buffer_release(&w.body);
     return w.failed ? -1 : 0;

@@ -10,16 +10,17 @@ enum { WRITER_NAME = GRAPH_NAME + 8, LONG_SLICE = 1024 };
 /* columns: axes of a row's elements. last: the axis along which neighbouring threads walk; strip: the axis
  * of rows along which they do, where a row's elements lie apart; part: the axis of a split row's parts; -1:
  * none. slices: nothing is folded, and a block takes a piece of a row. alone: a thread folds rows of so few
- * columns, whose number is known, by itself: `each` neighbours along the axis `along`. block to keep: as the
- * genes of these names. wide: places need 64 bits. kept and defined are by step: loads that stay in registers
- * (2: they are there), and values that are known for the whole row. */
+ * columns, whose number is known, by itself: `each` neighbours along the axis `along`. turned: a thread
+ * folds rows along the strip by itself, and a block stores the results along another axis (fold_text.h).
+ * block to keep: as the genes of these names. wide: places need 64 bits. kept and defined are by step: loads
+ * that stay in registers (2: they are there), and values that are known for the whole row. */
 typedef struct {
     Kernel *k;
     KernelText *t;
     Error *err;
     Buffer body;
     unsigned columns;
-    int last, strip, part, slices, alone, along, each;
+    int last, strip, part, slices, alone, along, each, turned;
     int block, lanes, vec, items, keep;
     int wide;
     unsigned n_loops; /* so far: each has a counter of its own */
@@ -200,6 +201,7 @@ void plain_source(const Writer *w, Buffer *to, const PlainParts *p);
 
 /* Sets all of the fields above but kept and defined, which the caller has cleared. */
 void writer_schedule(Writer *w);
+int writer_threads(const Writer *w); /* of a block */
 /* Sets the axes of a plain kernel. Then its vector and block; returns the threads that a row should have. */
 void writer_axes_plain(Writer *w);
 int writer_schedule_plain(Writer *w);

@@ -43,6 +43,8 @@ grep -q '\*(const Pack<float, V> \*)(w + ' gather_rows.cu
 ok $? "a row that a number chooses is read in vectors"
 is_right state_sum
 grep -q 'ceil_div(cols, 1) \* (rows)' state_sum.cu; ok $? "a thread adds up a row of few columns, in vectors"
+is_right pool_last
+grep -q '^    __shared__ float turned' pool_last.cu; ok $? "a pool of channels that lie last stores tiles"
 is_right tile_piece
 grep -q 'ceil_div(height \* width, 64)' tile_piece.cu; ok $? "tiles go on from an image's row to the next"
 # Found by drawn graphs (2026-11-30), each a kernel that NVRTC refused or that was wrong at some sizes:
