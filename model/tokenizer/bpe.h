@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include "base/json.h"
 #include "model/tokenizer/regex.h"
 #include "model/tokenizer/tokenizer.h"
 
@@ -151,22 +152,8 @@ int bpe_alphabet_byte(uint32_t code);
 
 int tokenizer_render(Tokenizer *t, Error *err); /* fills t->json */
 
-/* ---- the two large members of a tokenizer.json, model.vocab and model.merges, read directly from the
- * text. As JSON values they would take more than half of the loading time of a vocabulary of
- * 150,000 tokens. ---- */
-typedef struct {
-    const char *text; /* the value with its brackets; NULL: the document has no such member */
-    size_t len, items;
-} JsonSpan;
-
-/* Find both members in a document, and append the document without them ({} and [] in their places)
- * to rest. Returns 0, or -1 if the document is not JSON. The brackets of the spans are matched, but
- * their contents are not checked yet. */
-int vocabulary_cut(const char *text, size_t len, Buffer *rest, JsonSpan *vocab, JsonSpan *merges);
-
-/* Read tokens, then merges ("a b" or ["a","b"]), into t. The text is untrusted and is checked
- * completely. */
-int vocabulary_read(Tokenizer *t, const JsonSpan *vocab, const JsonSpan *merges, Error *err);
+/* Read the tokens, then the merges ("a b" or ["a","b"]), of the members of `model` into t. */
+int vocabulary_read(Tokenizer *t, json_t *vocab, const json_t *merges, Error *err);
 
 /* ---- before a text is merged ---- */
 extern const char *const pretoken_qwen2, *const pretoken_gpt2;

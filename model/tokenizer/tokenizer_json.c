@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "model/tokenizer/bpe.h"
 
 enum { MAX_FILE = 64 << 20 };
@@ -265,23 +264,18 @@ static int read_added(const json_t *list, Tokenizer *t, Error *err)
     return 0;
 }
 
-/* vocab and merges are in the text of the file, not in the document. */
-static int read_document(const json_t *doc, const JsonSpan *vocab, const JsonSpan *merges,
-                         Tokenizer **out, Error *err)
+static int read_document(const json_t *doc, Tokenizer **out, Error *err)
 {
     const char *where = "the document";
     if (!json_is_object(doc)) return error_set(err, ERROR_CORRUPT, "expected an object");
-    json_t *model = json_need_object(doc, "model", where, err);
-    if (!model || !json_need_object(model, "vocab", "model", err) ||
-        !json_need_array(model, "merges", "model", err))
-        return -1;
-    if (!vocab->text || !merges->text)
-        return error_set(err, ERROR_CORRUPT,
-                         "model: expected vocab and merges, their names without escapes");
-    if (vocab->items > BPE_MAX_TOKENS || merges->items > BPE_MAX_TOKENS)
+    json_t *model = json_need_object(doc, "model", where, err),
+           *vocab = model ? json_need_object(model, "vocab", "model", err) : NULL,
+           *merges = vocab ? json_need_array(model, "merges", "model", err) : NULL;
+    if (!merges) return -1;
+    if (json_object_size(vocab) > BPE_MAX_TOKENS || json_array_size(merges) > BPE_MAX_TOKENS)
         return error_set(err, ERROR_LIMIT, "model: expected at most %d tokens and merges",
                          BPE_MAX_TOKENS);
-    Tokenizer *t = *out = bpe_new((int)vocab->items, (int)merges->items);
+    Tokenizer *t = *out = bpe_new((int)json_object_size(vocab), (int)json_array_size(merges));
     if (read_normalizer(json_object_get(doc, "normalizer"), &t->normalizer, err)) return -1;
     if (read_pretokenizer(json_object_get(doc, "pre_tokenizer"), t, err)) return -1;
     if (read_decoder(json_object_get(doc, "decoder"), t, err)) return -1;
@@ -292,17 +286,10 @@ static int read_document(const json_t *doc, const JsonSpan *vocab, const JsonSpa
 
 static int parse(const Buffer *text, const char *path, Tokenizer **out, Error *err)
 {
-    JsonSpan vocab, merges;
-    Buffer rest;
-    buffer_init(&rest, MAX_FILE);
-    /* Text that is not JSON is parsed whole, for a message with its line. */
-    const Buffer *read =
-        vocabulary_cut(text->data, text->len, &rest, &vocab, &merges) ? text : &rest;
-    json_t *doc = json_read_text(read->data, read->len, path, err);
-    int rc = doc ? read_document(doc, &vocab, &merges, out, err) : -1;
+    json_t *doc = json_read_text(text->data, text->len, path, err);
+    int rc = doc ? read_document(doc, out, err) : -1;
     if (doc && rc) error_prefix(err, "%s", path);
     json_decref(doc);
-    buffer_release(&rest);
     return rc;
 }
 

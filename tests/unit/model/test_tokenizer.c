@@ -371,7 +371,7 @@ static void refuses_other_files(void **state)
     refuses("\"~\":", "\"~~\":", "the byte 0x7E");
     refuses("\"!\":0", "\"! \":0", "byte alphabet");
     refuses("\"!\":0", "\"\":0", "0 bytes");
-    refuses("\"!\":0", "\"!\":0,\"!\":0", "the id 0");
+    refuses("\"!\":0", "\"!\":0,\"!\":0", "duplicate object key");
     refuses("\"merges\":[", "\"merges\":[7,", "merges[0]: expected two tokens");
     refuses("\"merges\":[", "\"merges\":[\"a b c\",", "merges[0]: expected two tokens");
     refuses("\"merges\":[", "\"merges\":[[\"a\",\"bbbbb\"],", "bbbbb is not in the vocabulary");
