@@ -52,10 +52,12 @@ def {name}({signature}):
     _q_result = _q_call({tensors}, _q_stream(_q_index))
     return {otherwise} if _q_result is _q_refused else _q_result
 """
-_BEGIN = """_q_all = _q_filled(_q_given, _q_named) if _q_named{always} else _q_given
-    if _q_len(_q_all) != {n}{changed}:
+_BEGIN = """if self._compiled_call_impl or 'forward' in self.__dict__:
         return {otherwise}
-    {names}, = _q_all
+    try:
+        {names}, = {in_places}_q_filled(*_q_given, **_q_named)
+    except _q_unbound:
+        return {otherwise}
     """
 # Python's own, under names that no argument has. torch.compile takes the name of a dict's class with some of
 # its versions alone.
@@ -151,6 +153,26 @@ def _tensors_in(template):
     return "tensor" in template or sum(_tensors_in(t) for _, t in parts)
 
 
+_STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+def _listed(parameters, scope):
+    """Parameters as they stand in a def. scope: has their defaults then."""
+    texts, last = [], None
+    for p in parameters:
+        if last is p.POSITIONAL_ONLY and p.kind is not last:
+            texts.append("/")
+        if p.kind is p.KEYWORD_ONLY and last not in (p.KEYWORD_ONLY, p.VAR_POSITIONAL):
+            texts.append("*")
+        default = ""
+        if p.default is not p.empty:
+            default = f"=_q_default_{p.name}"
+            scope[f"_q_default_{p.name}"] = p.default
+        texts.append(_STARS.get(p.kind, "") + p.name + default)
+        last = p.kind
+    return texts + ["/"] if last is inspect.Parameter.POSITIONAL_ONLY else texts
+
+
 class _Signature:
     """The original's forward as sources: its parameters, the arguments that give them to another function,
     and when the call is not one that was judged."""
@@ -159,32 +181,20 @@ class _Signature:
         parameters = list(inspect.signature(kind.forward).parameters.values())[1:]
         templates, self.scope = _templates(package, parameters), dict(_OWN)
         self.unlike, self.tensors, self.constants = [], [], []
-        self.texts, self.positional, self.by_name, last = ["self"], [], [], None
+        self.positional, self.by_name = [], []
         self.each = []  # of each parameter: itself, its conditions, whether it has tensors
         for p in parameters:
-            if last is p.POSITIONAL_ONLY and p.kind is not last:
-                self.texts.append("/")
-            if p.kind is p.KEYWORD_ONLY and last not in (p.KEYWORD_ONLY, p.VAR_POSITIONAL):
-                self.texts.append("*")
             self._add(p)
             wrong, found = _unlike(templates[p.name], p.name, self.constants)
             self.unlike += wrong
             self.tensors += found
             self.each.append((p, wrong, bool(found)))
-            last = p.kind
-        if last is inspect.Parameter.POSITIONAL_ONLY:
-            self.texts.append("/")
-        self.text = ", ".join(self.texts)
+        self.text = ", ".join(["self", *_listed(parameters, self.scope)])
         self.arguments = f"({''.join(t + ', ' for t in self.positional)}), {{{', '.join(self.by_name)}}}"
         self.scope.update((f"_q_constant_{i}", c) for i, c in enumerate(self.constants))
 
     def _add(self, p):
-        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-        default = ""
-        if p.default is not p.empty:
-            default = f"=_q_default_{p.name}"
-            self.scope[f"_q_default_{p.name}"] = p.default
-        self.texts.append(star + p.name + default)
+        star = _STARS.get(p.kind, "")
         if p.kind is p.KEYWORD_ONLY:
             self.by_name.append(f"{p.name!r}: {p.name}")
         else:
@@ -206,29 +216,11 @@ class _Signature:
         return value is p.empty or eval(condition, {**self.scope, p.name: value})
 
 
-def _getter(names):
-    """A function that gives the values of these names in a dict as a tuple: torch.compile follows it."""
-    values = "".join(f"named[{n!r}], " for n in names)
-    return written("got", f"def got(named):\n    return ({values})", {})
-
-
-def _filled(parameters):
-    """A function that puts the arguments of a call, those by name too, into the places of parameters, or
-    gives an empty tuple."""
-    places = sum(p.kind is not p.KEYWORD_ONLY for p in parameters)
-    alone = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
-    # By the number of arguments in their places: of the others, how many there are, and what gets them.
-    left = [[p.name for p in parameters[i:]] for i in range(places + 1)]
-    left = [(len(names), _getter(names)) if i >= alone else (-1, None) for i, names in enumerate(left)]
-
-    def filled(given, named):
-        try:
-            n, get = left[len(given)]
-            return given + get(named) if n == len(named) else ()
-        except (KeyError, IndexError):
-            return ()
-
-    return filled
+def _filled(given, defaults):
+    """A function that gives a tuple of the first parameters' arguments, however a call gives them: Python's
+    own binding costs less than any code for it. Others raise a TypeError."""
+    names = "".join(f"{p.name}, " for p in given)
+    return written("filled", f"def filled({', '.join(_listed(given, defaults))}):\n    return ({names})", defaults)
 
 
 def given_function(package, kind):
@@ -272,11 +264,10 @@ def forward_functions(package, kind, otherwise):
     if not quick:
         return forward, None
     plain = "_q_module.__call__(self, *_q_given, **_q_named)"
-    scope["_q_filled"] = _filled(quick[0])
-    by_name = any(p.kind is p.KEYWORD_ONLY for p in quick[0])
-    begin = _BEGIN.format(n=len(quick[0]), always=" or True" if by_name else "", otherwise=plain,
-                          names=", ".join(p.name for p in quick[0]),
-                          changed=" or self._compiled_call_impl or 'forward' in self.__dict__")
+    scope.update(_q_filled=_filled(quick[0], {}), _q_unbound=TypeError)
+    alone = any(p.kind is p.KEYWORD_ONLY for p in quick[0])
+    in_places = "" if alone else f"_q_given if _q_len(_q_given) == {len(quick[0])} and not _q_named else "
+    begin = _BEGIN.format(in_places=in_places, otherwise=plain, names=", ".join(p.name for p in quick[0]))
     return forward, written("__call__", _FORWARD.format(
         name="__call__", signature="self, *_q_given, **_q_named", begin=begin, hooks="call_hooks",
         unlike="".join(f" or {w}" for w in quick[1]), otherwise=plain, **parts), scope)
