@@ -37,7 +37,7 @@ def {name}({signature}):
     {begin}if _q_compiling() or _q_dispatch() or _q_function() or self.training{unlike}:
         return {otherwise}
     _q = self._quern_bound
-    if _q_any(_q.{hooks}) or _q.children != _q.kept:
+    if _q_any(_q.{hooks}) or _q.children != _q.kept or _q.recorders and _q.recorded():
         return {otherwise}
 {find}    _q_same, _q_call, _q_index, _q_needs = _q.last
     if not _q_same({tensors}):
@@ -220,7 +220,8 @@ def _filled(given, defaults):
     """A function that gives a tuple of the first parameters' arguments, however a call gives them: Python's
     own binding costs less than any code for it. Others raise a TypeError."""
     names = "".join(f"{p.name}, " for p in given)
-    return written("filled", f"def filled({', '.join(_listed(given, defaults))}):\n    return ({names})", defaults)
+    listed = ", ".join(_listed(given, defaults))
+    return written("filled", f"def filled({listed}):\n    return ({names})", defaults)
 
 
 def given_function(package, kind):

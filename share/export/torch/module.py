@@ -2,6 +2,7 @@
 and its forward launches the kernels where they stand for the original's forward."""
 
 import dataclasses
+import sys
 
 import torch
 from torch.utils import _pytree as pytree
@@ -12,11 +13,25 @@ from .held import Results, held
 _CONTAINERS, _MOST_CALLS = ("_parameters", "_buffers"), 4096
 # With any of these, __call__ of torch.nn.Module does more than to call forward.
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+# transformers puts hooks on submodules, which do nothing unless a call of its own records what they see.
+_RECORDER = "transformers.utils.output_capturing"
 _GLOBAL_HOOKS = [getattr(torch.nn.modules.module, f"_global{n}") for n in _HOOKS]
 
 
 def _never(*tensors):
     return False
+
+
+def _only_record(hooks):
+    return all(getattr(hook, "__module__", None) == _RECORDER for hook in hooks.values())
+
+
+def _recording():
+    if _RECORDER not in sys.modules:
+        return False
+    own = sys.modules[_RECORDER]._active_collector
+    # torch.compile follows no ContextVar: the library has the other one for it.
+    return (own.global_var if torch.compiler.is_dynamo_compiling() else own.get()) is not None
 
 
 def _formats(tensors):
@@ -112,7 +127,8 @@ class Bound:
     forward. It is made again for a copy."""
 
     def __init__(self, module, package):
-        self.links, self.hooks, self.refused = [], [], None
+        self.links, self.refused = [], None
+        self.every = []  # the hooks of submodules
         self.children, self.kept = [], []  # of each submodule: the dictionary of its own, and a copy of that
         self.calls = {}  # by the shapes of the arguments
         self.last = (_never, None, None, False)  # of calls
@@ -126,10 +142,11 @@ class Bound:
                 self.children.append(sub._modules)
                 self.kept.append(dict(sub._modules))
             if sub is not module:
-                self.hooks += [sub._forward_hooks, sub._forward_pre_hooks]
+                self.every += [sub._forward_hooks, sub._forward_pre_hooks]
         # torch.compile cannot tell one recurrent module from another.
         self.followed = [link for link in self.links if not isinstance(link[2], torch.nn.RNNBase)]
-        self.call_hooks = [*self.hooks, *(getattr(module, n) for n in _HOOKS), *_GLOBAL_HOOKS]
+        self.own_hooks = [*(getattr(module, n) for n in _HOOKS), *_GLOBAL_HOOKS]
+        self._sort_hooks()
         self.places = [self._place(module, *key.rpartition(".")[::2]) for key in keys]
         self.names = [key.rpartition(".")[2] for key in keys]
         if None in self.places:
@@ -144,6 +161,15 @@ class Bound:
         return next((d for d in (*(own.get(c, {}) for c in _CONTAINERS), own)
                      if isinstance(d.get(name), torch.Tensor)), None)
 
+    def _sort_hooks(self):
+        """Those that must stay empty: for forward, and for __call__. The others: each with a copy of it."""
+        self.recorders = [(hooks, dict(hooks)) for hooks in self.every if hooks and _only_record(hooks)]
+        self.hooks = [hooks for hooks in self.every if not any(hooks is r for r, _ in self.recorders)]
+        self.call_hooks = [*self.hooks, *self.own_hooks]
+
+    def recorded(self):
+        return _recording() or any(hooks != kept for hooks, kept in self.recorders)
+
     def tensors(self):
         return [place.get(name) for place, name in zip(self.places, self.names)]
 
@@ -151,6 +177,7 @@ class Bound:
         """A call that the kernels took: forward takes those like it by itself."""
         if torch._C._get_tracing_state() is not None:
             return  # which records what the operator is given
+        self._sort_hooks()
         index, shapes = tensors[0].get_device(), [t.shape for t in tensors]
         own = tuple(s for s, spec in zip(shapes, package.json["inputs"]) if not spec.get("parameter"))
         if len(self.calls) >= _MOST_CALLS:
@@ -163,8 +190,8 @@ class Bound:
         for place, name, child in self.followed if traced else self.links:
             if place.get(name) is not child:
                 return "its submodules have changed"
-        for hooks in self.hooks:
-            if len(hooks):
+        for hooks in self.every:
+            if len(hooks) and (_recording() or not _only_record(hooks)):
                 return "a submodule has a hook"
         return self.refused
 

@@ -48,6 +48,7 @@ _autocast = getattr(torch._C, "_is_any_autocast_enabled", torch.is_autocast_enab
 # Beyond the judge's tolerance: how far results of a kernel and of eager PyTorch lie apart, of the largest.
 _APART = {torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 4e-2}
 _CAPTURED = "its first call at these sizes is within a CUDA graph's capture; call it once before"
+_MOST_ARGUMENTS = 64  # of an operator's schema, in PyTorch 2.11: more inputs are one list
 _fragment = torch.library.Library("quern", "FRAGMENT")
 _TAGS = (torch.Tag.pt2_compliant_tag,
          getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order))
@@ -63,6 +64,7 @@ class Package:
             self.verdict = json.load(f)
         self.folder, self.name = folder, self.json["name"]
         self.inputs = [spec["name"] for spec in self.json["inputs"]]
+        self.many = len(self.inputs) > _MOST_ARGUMENTS
         self.dtypes = [_DTYPES[spec["dtype"]] for spec in self.json["inputs"]]
         self.out_dtypes = [_DTYPES[spec["dtype"]] for spec in self.json["outputs"]]
         self.out_names = [spec["name"] for spec in self.json["outputs"]]
@@ -83,18 +85,28 @@ class Package:
     # ---- registration ----
 
     def _register(self):
-        arguments = ", ".join(f"Tensor {n}" for n in self.inputs)
+        arguments = "Tensor[] tensors" if self.many else ", ".join(f"Tensor {n}" for n in self.inputs)
         result = (
             "Tensor"
             if len(self.out_dtypes) == 1
             else "(" + ", ".join(["Tensor"] * len(self.out_dtypes)) + ")"
         )
         _fragment.define(f"{self.name}({arguments}) -> {result}", tags=_TAGS)
-        _fragment.impl(self.name, self._cuda, "CUDA")
-        _fragment.impl(self.name, self._original, "CPU")
-        _fragment.impl(self.name, self._meta, "Meta")
-        _fragment.impl(self.name, self._autograd, "Autograd", with_keyset=True)
-        return getattr(torch.ops.quern, self.name).default
+        self.operator = getattr(torch.ops.quern, self.name).default
+        for f, key in (self._cuda, "CUDA"), (self._original, "CPU"), (self._meta, "Meta"):
+            self.implement(f, key)
+        own = (lambda keys, tensors: self._autograd(keys, *tensors)) if self.many else self._autograd
+        _fragment.impl(self.name, own, "Autograd", with_keyset=True)
+        return (lambda *tensors: self.operator(list(tensors))) if self.many else self.operator
+
+    def arguments(self, tensors):
+        """Those of the operator."""
+        return (list(tensors),) if self.many else tensors
+
+    def implement(self, f, key):
+        """f, of the tensors, as the operator's for a key of PyTorch's dispatcher."""
+        own = (lambda tensors: f(*tensors)) if self.many else f
+        _fragment.impl(self.name, own, key, allow_override=True)
 
     def _result(self, tensors):
         return tensors[0] if len(tensors) == 1 else tuple(tensors)
@@ -112,7 +124,8 @@ class Package:
         if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
             return self._fallback("it has no gradients of its own", tensors)
         with torch._C._AutoDispatchBelowAutograd():
-            return self.registered.redispatch(keys & torch._C._after_autograd_keyset, *tensors)
+            return self.operator.redispatch(keys & torch._C._after_autograd_keyset,
+                                            *self.arguments(tensors))
 
     # ---- the way outside of what was verified ----
 
