@@ -565,39 +565,69 @@ static int is_norm(const Op *op)
 
 /* ---- products ---- */
 
+/* A product at every binding, and the dimensions of its result in their order: the d-th is dimension dim[d]
+ * of group[d], or has size 1 where dim[d] is -1. */
 typedef struct {
     Product at[SIZE_BINDINGS];
+    int n, group[PRODUCT_DIMS], dim[PRODUCT_DIMS];
 } Products;
 
-/* 1: each group is one dimension or none, and the result has batch, rows and columns in this order. */
+static int64_t result_step(const Product *p, const Products *b, int d)
+{
+    return b->dim[d] < 0 ? INT64_MAX : p->step[PRODUCT_C][b->group[d]][b->dim[d]];
+}
+
+/* Fills the dimensions, the farthest apart first. Plain kernels have one of the batch in any case. */
+static void order_dimensions(Products *b, int plain)
+{
+    const Product *p = &b->at[0];
+    if (plain && !p->rank[PRODUCT_BATCH]) b->group[b->n] = PRODUCT_BATCH, b->dim[b->n++] = -1;
+    for (int g = 0; g <= PRODUCT_COLUMNS; g++)
+        for (int i = 0; i < p->rank[g]; i++) {
+            int d = b->n++;
+            for (; d && result_step(p, b, d - 1) < p->step[PRODUCT_C][g][i]; d--)
+                b->group[d] = b->group[d - 1], b->dim[d] = b->dim[d - 1];
+            b->group[d] = g, b->dim[d] = i;
+        }
+}
+
+/* 1: the result is in C order, and one dimension at most is summed over. */
 static int is_simple_product(const Products *b)
 {
     for (int k = 0; k < SIZE_BINDINGS; k++) {
         const Product *p = &b->at[k];
         int64_t step = 1;
-        for (int g = PRODUCT_COLUMNS; g >= 0; g--) {
-            if (p->rank[g] && (p->rank[g] > 1 || p->step[PRODUCT_C][g][0] != step)) return 0;
-            step *= p->count[g];
+        for (int g = 0; g < PRODUCT_GROUPS; g++)
+            if (p->rank[g] != b->at[0].rank[g]) return 0;
+        for (int d = b->n - 1; d >= 0 && b->dim[d] >= 0; d--) {
+            if (result_step(p, b, d) != step) return 0;
+            step *= p->size[b->group[d]][b->dim[d]];
         }
         if (p->rank[PRODUCT_DEPTH] > 1) return 0;
     }
-    return b->at[0].side[PRODUCT_A].tensor && b->at[0].side[PRODUCT_B].tensor;
+    return b->n < OP_MAX_RANK && b->at[0].side[PRODUCT_A].tensor && b->at[0].side[PRODUCT_B].tensor;
 }
 
-/* The elements of an operand under the product's dimensions: the first so many groups. */
+/* The elements of an operand under the result's dimensions, and with `whole` under the depth; else those of
+ * the term `term`. */
 static int product_operand(Nodes *n, const NodeCall *c, const Products *b, ProductOperand side,
-                           int rank)
+                           int whole, int term)
 {
     const int in = c->in[b->at[0].side[side].tensor - c->call[0]->tensor];
     Node x = node_blank(NODE_VIEW, n->node[in].dtype);
     x.arg[0] = in;
-    x.rank = rank;
-    for (int d = 0; d < rank; d++)
-        for (int k = 0; k < SIZE_BINDINGS; k++) {
-            const Product *p = &b->at[k];
-            x.size[d].at[k] = p->count[d];
-            x.step[d].at[k] = p->rank[d] ? p->step[side][d][0] : 0;
+    x.rank = b->n + whole;
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        const Product *p = &b->at[k];
+        const int64_t next = p->rank[PRODUCT_DEPTH] ? p->step[side][PRODUCT_DEPTH][0] : 0;
+        for (int d = 0; d < b->n; d++) {
+            const int g = b->group[d], i = b->dim[d];
+            x.size[d].at[k] = i < 0 ? 1 : p->size[g][i];
+            x.step[d].at[k] = i < 0 ? 0 : p->step[side][g][i];
         }
+        if (whole) x.size[b->n].at[k] = p->count[PRODUCT_DEPTH], x.step[b->n].at[k] = next;
+        x.offset.at[k] = term * next;
+    }
     return node_made(n, "a", node_add(n, &x), -1);
 }
 
@@ -618,35 +648,55 @@ static int is_own_product(const Nodes *n)
     return genes_choose(n->genes, key, &(GenePoint){.gene = GENE_OWN, .most = 1});
 }
 
-/* 1: each sum has one term, as the angles of a rotary embedding have. */
-static int is_outer(const Products *b)
+/* 1: each sum has few terms at the timed sizes, such as the angles of a rotary embedding, which have one, and
+ * rotations of points. `always`: as many at any size. */
+static int has_few_terms(const Products *b, int *always)
 {
-    for (int k = 0; k < SIZE_BINDINGS; k++)
-        if (b->at[k].count[PRODUCT_DEPTH] != 1) return 0;
-    return 1;
+    enum { FEW = 4 };
+    const int64_t terms = b->at[0].count[PRODUCT_DEPTH];
+    *always = 1;
+    for (int k = 1; k < SIZE_BINDINGS; k++) *always &= b->at[k].count[PRODUCT_DEPTH] == terms;
+    return terms <= FEW;
 }
 
-/* As a fold: of plain kernels, which compute the sums themselves. In others one term is pointwise. */
+/* The sums one term after another, which are pointwise. */
+static int added_terms(Nodes *n, const NodeCall *c, const Products *b, int terms)
+{
+    int y = -1;
+    for (int k = 0; k < terms; k++) {
+        int left = product_operand(n, c, b, PRODUCT_A, 0, k),
+            right = product_operand(n, c, b, PRODUCT_B, 0, k);
+        int term = node_made(n, "a * b", left, right);
+        y = y < 0 ? term : node_made(n, "a + b", y, term);
+    }
+    return y;
+}
+
+/* As a fold: of plain kernels, which compute the sums themselves, and of few terms, which are pointwise where
+ * their number is the same at any size. */
 static int product(Nodes *n, const NodeCall *c, Error *err)
 {
-    enum { WHOLE = PRODUCT_GROUPS, RESULT = PRODUCT_GROUPS - 1 };
-    Products b;
+    Products b = {.n = 0};
     (void)err;
     for (int k = 0; k < SIZE_BINDINGS; k++) {
         if (!product_of_call(c->call[k], &b.at[k])) return 1;
         product_groups(&b.at[k], 1);
     }
+    order_dimensions(&b, n->plain != NULL);
     const Product *p = &b.at[0];
-    const int outer = !n->plain && is_outer(&b);
-    if (!is_simple_product(&b) || !(outer || (n->plain && is_own_product(n)))) return 1;
-    int left = product_operand(n, c, &b, PRODUCT_A, WHOLE),
-        right = product_operand(n, c, &b, PRODUCT_B, WHOLE);
-    int y = node_made(n, "a * b", left, right);
-    if (!outer) y = node_fold(n, FOLD_SUM, y, 1u << RESULT);
+    int y, always;
+    const int few = has_few_terms(&b, &always) && !n->plain;
+    if (!is_simple_product(&b) || !(few || (n->plain && is_own_product(n)))) return 1;
+    if (few && always) {
+        y = added_terms(n, c, &b, (int)p->count[PRODUCT_DEPTH]);
+    } else {
+        int left = product_operand(n, c, &b, PRODUCT_A, 1, 0),
+            right = product_operand(n, c, &b, PRODUCT_B, 1, 0);
+        y = node_fold(n, FOLD_SUM, node_made(n, "a * b", left, right), 1u << b.n);
+    }
     y = times(n, y, p->alpha);
     if (p->side[PRODUCT_D].tensor && p->beta != 0)
-        y = node_made(n, "a + b", y,
-                      times(n, product_operand(n, c, &b, PRODUCT_D, RESULT), p->beta));
+        y = node_made(n, "a + b", y, times(n, product_operand(n, c, &b, PRODUCT_D, 0, 0), p->beta));
     Node x = node_blank(NODE_VIEW, DTYPE_F32);
     x.rank = c->call[0]->result[0].rank;
     for (int d = 0; d < x.rank; d++)

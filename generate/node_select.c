@@ -6,7 +6,7 @@
 #include "ops/op_reduction.h"
 #include "ops/row/op_nll.h"
 
-enum { MOST_JOINED = 4 };
+enum { MOST_JOINED = 4, MOST_STACKED = 16 }; /* a matrix of four rows, stacked by elements */
 
 int node_number(Nodes *n, double v, Dtype dtype)
 {
@@ -110,7 +110,7 @@ static int joined(Nodes *n, const NodeCall *c, Error *err)
     Size low[OP_MAX_RANK], at = size_number(0);
     result_shape(c, 0, &whole);
     if (op_dim(call->arg[1].integer[0], whole.rank, &dim, err)) return -1;
-    if (list->n > MOST_JOINED) return 1;
+    if (list->n > (stack ? MOST_STACKED : MOST_JOINED)) return 1;
     for (int d = 0; d < whole.rank; d++) low[d] = size_number(0);
     for (int i = 0; i < list->n; i++) {
         int a = c->in[list->integer[i]];

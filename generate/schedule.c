@@ -642,7 +642,8 @@ static void choose_lanes(Writer *w)
     if (joins_for_long(w)) w->lanes /= 2;
     const int late = w->strip < 0 && w->lanes > LATE_LANES && reads_again(w) && stores_late(w);
     if (late) w->lanes = LATE_LANES;
-    w->lanes = writer_choose(w, GENE_LANES, w->lanes, 1, w->strip >= 0 ? STRIP : MOST_LANES);
+    const int most = w->strip >= 0 ? STRIP : MOST_LANES;
+    w->lanes = writer_choose(w, GENE_LANES, w->lanes, 1, w->alone ? 1 : most);
     w->turned = w->lanes == 1 && turned_fits(w);
     int fits = a_thread(w) <= most_kept(w) && !late;
     w->keep = reads_again(w) && a_thread(w) <= 2 * most_kept(w) ? (int)a_thread(w) : 0;

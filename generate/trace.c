@@ -625,15 +625,21 @@ static int without_views(const Nodes *n, int node)
     return node;
 }
 
+/* A fold that an element needs at more places, such as the parts of a stack, lies in memory. */
+enum { MOST_PLACES = 4 };
+
 static int trace_looped(Kernel *k, int node, const Index *at, Error *err)
 {
     const Node f = k->nodes->node[node];
     Index to;
     unsigned over;
-    for (int i = 0; i < k->n; i++)
-        if (k->step[i].node == node && k->step[i].inside == k->inside &&
-            index_same(&k->step[i].at, at))
-            return i;
+    int places = 0;
+    for (int i = 0; i < k->n; i++) {
+        if (k->step[i].node != node) continue;
+        if (k->step[i].inside == k->inside && index_same(&k->step[i].at, at)) return i;
+        places++;
+    }
+    if (places == MOST_PLACES && !is_root(k, node)) return want(k, node);
     k->has_own = 1;
     const int rc = fold_place(k, &f, at, &to, &over, err);
     k->has_own = 0;

@@ -58,6 +58,10 @@ sed '/buffer half left_parts\[/s/\[/[2 * /' depths.cu >holes.cu
 grep -q '^  score *1.000' out &&
   grep -q '^  timed size: no speedup counts, since .* buffer left_parts is written' out
 ok $? "a verdict says why a speedup does not count"
+for t in rotations camera; do
+  is_right $t
+  ! grep -q '^//@ op' $t.cu; ok $? "$t: products of few terms and a stack of nine parts are no op lines"
+done
 is_right depthwise_filters
 ! grep -q '^//@ op' depthwise_filters.cu; ok $? "convolutions of one channel a group are no op lines"
 "$BUILD/bin/quern-kernel" --task conv_chain --schedule '//@ schedule h route=library' >chain.cu &&
@@ -284,6 +288,10 @@ EOF
 [ $? = 1 ] && grep -q 'vec is one of 1 2 4 8, found "3"' err; ok $? "a value that a gene has not is refused"
 "$BUILD/bin/quern-kernel" --task leaky_l1 --schedule '//@ schedule z vec=4' >out 2>err
 [ $? = 1 ] && grep -q 'schedule of z: vec=4 is no choice there' err; ok $? "a line of no kernel is refused"
+# Until 2026-12-01 each thread of such a kernel added up half of a row, and stored that.
+"$BUILD/bin/quern-kernel" --task k1_44_average_pooling_1d --schedule '//@ schedule avg_pool1d lanes=2' \
+  >out 2>err
+[ $? = 1 ] && grep -q 'lanes=2 is no choice there' err; ok $? "rows that a thread has alone have no lanes"
 "$BUILD/bin/quern-kernel" --task relu >out 2>err; [ $? = 1 ] && grep -q 'task relu has no graph' err
 ok $? "a task without a graph is refused in one sentence"
 "$BUILD/bin/quern-kernel" --task nothing >out 2>err; [ $? = 2 ] && [ "$(wc -l <err)" = 1 ]
