@@ -23,8 +23,9 @@ json_t *json_read_file(const char *path, size_t max, Error *err)
     return v;
 }
 
+/* types: bits of json_type. */
 static json_t *need(const json_t *obj, const char *key, const char *where, const char *type,
-                    int ok_type(const json_t *), Error *err)
+                    unsigned types, Error *err)
 {
     json_t *v = json_object_get(obj, key);
     if (!v) {
@@ -32,7 +33,7 @@ static json_t *need(const json_t *obj, const char *key, const char *where, const
                   type);
         return NULL;
     }
-    if (!ok_type(v)) {
+    if (!(types >> json_typeof(v) & 1)) {
         error_set(err, ERROR_CORRUPT, "%s: the field \"%s\" is expected to be %s", where, key,
                   type);
         return NULL;
@@ -40,46 +41,25 @@ static json_t *need(const json_t *obj, const char *key, const char *where, const
     return v;
 }
 
-static int is_object(const json_t *v)
-{
-    return json_is_object(v);
-}
-static int is_array(const json_t *v)
-{
-    return json_is_array(v);
-}
-static int is_text(const json_t *v)
-{
-    return json_is_string(v);
-}
-static int is_int(const json_t *v)
-{
-    return json_is_integer(v);
-}
-static int is_number(const json_t *v)
-{
-    return json_is_number(v);
-}
-
 json_t *json_need_object(const json_t *obj, const char *key, const char *where, Error *err)
 {
-    return need(obj, key, where, "an object", is_object, err);
+    return need(obj, key, where, "an object", 1u << JSON_OBJECT, err);
 }
 
 json_t *json_need_array(const json_t *obj, const char *key, const char *where, Error *err)
 {
-    return need(obj, key, where, "an array", is_array, err);
+    return need(obj, key, where, "an array", 1u << JSON_ARRAY, err);
 }
 
 const char *json_need_text(const json_t *obj, const char *key, const char *where, Error *err)
 {
-    json_t *v = need(obj, key, where, "a text", is_text, err);
+    json_t *v = need(obj, key, where, "a text", 1u << JSON_STRING, err);
     return v ? json_string_value(v) : NULL;
 }
 
 int json_need_int(const json_t *obj, const char *key, const char *where, int64_t *out, Error *err)
 {
-    json_t *v = need(obj, key, where, "an integer", is_int, err);
+    json_t *v = need(obj, key, where, "an integer", 1u << JSON_INTEGER, err);
     if (!v) return -1;
     *out = json_integer_value(v);
     return 0;
@@ -87,7 +67,7 @@ int json_need_int(const json_t *obj, const char *key, const char *where, int64_t
 
 int json_need_number(const json_t *obj, const char *key, const char *where, double *out, Error *err)
 {
-    json_t *v = need(obj, key, where, "a number", is_number, err);
+    json_t *v = need(obj, key, where, "a number", 1u << JSON_INTEGER | 1u << JSON_REAL, err);
     if (!v) return -1;
     *out = json_number_value(v);
     return 0;

@@ -1,4 +1,4 @@
-/* Both by the C library's qsort. */
+/* By the C library's qsort. */
 #include "base/sort.h"
 
 #include <stdlib.h>
@@ -10,9 +10,14 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int by_bytes(const void *a, const void *b)
+int sort_by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int sort_by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
 }
 
 void sort_doubles(double *v, size_t n)
@@ -22,5 +27,5 @@ void sort_doubles(double *v, size_t n)
 
 void sort_texts(char **v, size_t n)
 {
-    qsort(v, n, sizeof *v, by_bytes);
+    qsort(v, n, sizeof *v, sort_by_text);
 }

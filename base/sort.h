@@ -6,5 +6,8 @@
 
 void sort_doubles(double *v, size_t n);
 void sort_texts(char **v, size_t n); /* by their bytes */
+/* For qsort, bsearch and tsearch: of elements that begin with a pointer to a text, or with the text. */
+int sort_by_text(const void *a, const void *b);
+int sort_by_name(const void *a, const void *b);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sort.h"
 #include "queue/store.h"
 
 int queue_status(Queue *q, QueueStatus *out, int max, Error *err)
@@ -74,11 +75,6 @@ static const redisReply *info_field(const redisReply *r, const char *name)
     return NULL;
 }
 
-static int by_worker(const void *a, const void *b)
-{
-    return strcmp(((const QueueWorker *)a)->name, ((const QueueWorker *)b)->name);
-}
-
 /* A consumer reads two streams; "NAME+N" holds jobs that wait for NAME, and "-" is no one. */
 static void add_worker(const redisReply *r, double within_s, QueueWorker *out, int max, int *n)
 {
@@ -117,13 +113,8 @@ int queue_workers(Queue *q, const char *device_class, double within_s, QueueWork
             add_worker(r->element[i], within_s, out, max, &n);
         freeReplyObject(r);
     }
-    qsort(out, (size_t)n, sizeof *out, by_worker);
+    qsort(out, (size_t)n, sizeof *out, sort_by_name);
     return n;
-}
-
-static int by_where(const void *a, const void *b)
-{
-    return strcmp(((const QueueSick *)a)->where, ((const QueueSick *)b)->where);
 }
 
 int queue_quarantined(Queue *q, QueueSick *out, int max, Error *err)
@@ -138,7 +129,7 @@ int queue_quarantined(Queue *q, QueueSick *out, int max, Error *err)
     for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i + 1 < r->elements && n < max; i += 2)
         read_sick(reply_text(r->element[i]), reply_text(r->element[i + 1]), &out[n++]);
     freeReplyObject(r);
-    qsort(out, (size_t)n, sizeof *out, by_where);
+    qsort(out, (size_t)n, sizeof *out, sort_by_name);
     return n;
 }
 

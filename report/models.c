@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "report/report.h"
 
 enum { MAX_MODELS = 256, MAX_LEDGER = 256 << 20 };
@@ -40,11 +41,6 @@ typedef struct {
     Answer *items;
     long n;
 } Answers;
-
-static int by_id(const void *a, const void *b)
-{
-    return strcmp(((const Answer *)a)->id, ((const Answer *)b)->id);
-}
 
 static void count_tokens(const View *v, ReportModel *m)
 {
@@ -91,7 +87,7 @@ static int read_answers(Report *r, const char *path, int whole, Answers *out, Er
         if (!whole && !listed) break;
     }
     artifact_close(a);
-    if (out->n) qsort(out->items, (size_t)out->n, sizeof *out->items, by_id);
+    if (out->n) qsort(out->items, (size_t)out->n, sizeof *out->items, sort_by_text);
     return -(rc || more < 0); /* the caller frees them in any case */
 }
 
@@ -104,9 +100,9 @@ static int read_verdict(Report *r, const View *v, const Answers *answers, Error 
     double score;
     int rc = task && word && key.id && !view_float(v, "score", &score, err) ? 0 : -1;
     if (!rc) outcome_from_name(word, &outcome);
-    const Answer *hit = rc || !answers->n
-                            ? NULL
-                            : bsearch(&key, answers->items, (size_t)answers->n, sizeof key, by_id);
+    const Answer *hit = rc || !answers->n ? NULL
+                                          : bsearch(&key, answers->items, (size_t)answers->n,
+                                                    sizeof key, sort_by_text);
     const ReportTask *t = hit ? report_task(r, task) : NULL;
     if (t && outcome != OUTCOME_EVALUATOR_ERROR && !t->task->degenerate && !t->task->heldout) {
         ReportModel *m = &r->models[hit->model];

@@ -16,6 +16,7 @@
 #include "base/embed.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "base/words.h"
 #include "eval/compile/macros.h"
 
@@ -233,11 +234,6 @@ void headers_close(Headers *h)
     free(h);
 }
 
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(((const File *)a)->path, ((const File *)b)->path);
-}
-
 /* The path to read, in `real`. A file of a named folder must really be in a named folder: 0 when it
  * is not. */
 static int readable(const Headers *h, const Root *root, const char *path, char real[PATH_MAX])
@@ -258,7 +254,7 @@ static File *file_at(Headers *h, const Root *root, const char *path)
 {
     char real[PATH_MAX];
     File probe = {.path = (char *)(size_t)path};
-    File *const *found = tfind(&probe, &h->tree, compare_paths);
+    File *const *found = tfind(&probe, &h->tree, sort_by_text);
     if (found) return *found;
     if (!readable(h, root, path, real)) return NULL;
     if (h->n_files == HEADERS_MAX || h->bytes >= HEADERS_MAX_BYTES) {
@@ -282,7 +278,7 @@ static File *file_at(Headers *h, const Root *root, const char *path)
     buffer_release(&text);
     h->files = memory_grow(h->files, (size_t)h->n_files + 1, sizeof *h->files);
     h->files[h->n_files++] = f;
-    tsearch(f, &h->tree, compare_paths);
+    tsearch(f, &h->tree, sort_by_text);
     return f;
 }
 
@@ -329,7 +325,7 @@ static File *standard(Headers *h, const char *name)
         (size_t)snprintf(path, sizeof path, "%s/%s", root, name) >= sizeof path ||
         (size_t)snprintf(whole, sizeof whole, "cuda/std/%s", name) >= sizeof whole)
         return NULL;
-    File probe = {.path = path}, *const *found = tfind(&probe, &h->tree, compare_paths);
+    File probe = {.path = path}, *const *found = tfind(&probe, &h->tree, sort_by_text);
     if (found) return *found;
     if (h->n_files == HEADERS_MAX) return NULL;
     if (!resolve(h, NULL, whole, 0)) { /* some are internal: <cuda/std/__algorithm_> */
@@ -345,7 +341,7 @@ static File *standard(Headers *h, const char *name)
                             whole);
     h->files = memory_grow(h->files, (size_t)h->n_files + 1, sizeof *h->files);
     h->files[h->n_files++] = f;
-    tsearch(f, &h->tree, compare_paths);
+    tsearch(f, &h->tree, sort_by_text);
     return f;
 }
 
@@ -533,20 +529,15 @@ typedef struct {
     int generation;
 } Given;
 
-static int compare_given(const void *a, const void *b)
-{
-    return strcmp(((const Given *)a)->name, ((const Given *)b)->name);
-}
-
 /* Give NVRTC a header. Each name is given once, since NVRTC refuses a second text of that name. */
 static void give(Headers *h, const char *name, const char *text)
 {
-    Given probe = {name, 0}, **found = tfind(&probe, &h->given, compare_given);
+    Given probe = {name, 0}, **found = tfind(&probe, &h->given, sort_by_text);
     Given *given = found ? *found : NULL;
     if (!given) {
         given = memory_alloc(sizeof *given);
         given->name = name;
-        tsearch(given, &h->given, compare_given);
+        tsearch(given, &h->given, sort_by_text);
     }
     if (given->generation == h->generation) return;
     given->generation = h->generation;

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "base/words.h"
 
 enum {
@@ -63,11 +64,6 @@ void macros_close(Macros *m)
 {
     tdestroy(m->tree, free_macro);
     free(m);
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const Macro *)a)->name, ((const Macro *)b)->name);
 }
 
 static const char *skip_blanks(const char *p, const char *end)
@@ -128,7 +124,7 @@ static void keep(Macros *m, const char *name, size_t n, Definition *d)
 {
     Macro *macro = memory_alloc(sizeof *macro);
     macro->name = memory_strndup(name, n);
-    Macro *kept = *(Macro **)tsearch(macro, &m->tree, compare_names);
+    Macro *kept = *(Macro **)tsearch(macro, &m->tree, sort_by_text);
     if (kept != macro) free_macro(macro);
     if (kept->last)
         kept->last->next = d;
@@ -175,7 +171,7 @@ static const Definition *first_of(const Macros *m, const char *word, size_t len)
     memcpy(name, word, len);
     name[len] = 0;
     Macro probe = {.name = name};
-    Macro *const *at = tfind(&probe, &m->tree, compare_names);
+    Macro *const *at = tfind(&probe, &m->tree, sort_by_text);
     return at ? (*at)->first : NULL;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/sort.h"
 
 enum {
     TABLE_MAX = 1 << 26, /* bytes */
@@ -84,11 +85,6 @@ typedef struct {
     int found;
 } Search;
 
-static int compare_axes(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The sizes as the tables have them: {"cols":64,"rows":8}, by name. */
 static char *axes_text(const Task *t, const Workload *w)
 {
@@ -97,7 +93,7 @@ static char *axes_text(const Task *t, const Workload *w)
     buffer_init(&b, 1 << 14);
     for (int i = 0; i < t->n_axes; i++)
         item[i] = memory_printf("\"%s\":%lld", t->axis_name[i], (long long)w->axis[i]);
-    qsort(item, (size_t)t->n_axes, sizeof *item, compare_axes);
+    qsort(item, (size_t)t->n_axes, sizeof *item, sort_by_text);
     for (int i = 0; i < t->n_axes; i++) {
         buffer_printf(&b, "%s%s", i ? "," : "", item[i]);
         free(item[i]);

@@ -9,6 +9,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "base/stop.h"
 #include "base/words.h"
 #include "eval/candidate/answer.h"
@@ -79,11 +80,6 @@ static int read_samples(Evaluate *e, Error *err)
     return rc;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The distinct task names of the samples, sorted, separated by commas. */
 static int task_names(const Evaluate *e, Buffer *names, Error *err)
 {
@@ -95,7 +91,7 @@ static int task_names(const Evaluate *e, Buffer *names, Error *err)
             rc = error_set(err, ERROR_CORRUPT, "%s: '%.80s' is no task's name",
                            e->samples[i].view.where, all[i]);
     }
-    if (!rc) qsort(all, (size_t)e->n_samples, sizeof *all, compare_names);
+    if (!rc) qsort(all, (size_t)e->n_samples, sizeof *all, sort_by_text);
     for (long i = 0; i < e->n_samples && !rc; i++)
         if (!i || strcmp(all[i], all[i - 1]))
             buffer_printf(names, "%s%s", names->len ? "," : "", all[i]);

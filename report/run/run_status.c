@@ -7,6 +7,7 @@
 
 #include "artifacts/artifact.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "base/words.h"
 #include "eval/judge/verdict/verdict.h"
 #include "queue/connection.h"
@@ -166,11 +167,6 @@ static int read_summary(RunStatus *s, const char *path, int *found, Error *err)
     return rc;
 }
 
-static int by_task(const void *a, const void *b)
-{
-    return strcmp(((const TaskStatus *)a)->task, ((const TaskStatus *)b)->task);
-}
-
 static int read_pool(RunStatus *s, Error *err)
 {
     char *path = run_folder_last_pool(&s->folder);
@@ -180,7 +176,7 @@ static int read_pool(RunStatus *s, Error *err)
     int rc = -(read_summary(s, path, &found, err) ||
                (!found && artifact_each(path, "pool", read_kernel, s, err)));
     free(path);
-    if (s->n_tasks) qsort(s->task, (size_t)s->n_tasks, sizeof *s->task, by_task);
+    if (s->n_tasks) qsort(s->task, (size_t)s->n_tasks, sizeof *s->task, sort_by_name);
     return rc;
 }
 

@@ -397,10 +397,7 @@ static int fns_op(Decoder *d)
 
 int decode_alu(Decoder *d)
 {
-    static const struct {
-        const char *name;
-        int (*fn)(Decoder *);
-    } others[] = {
+    static const DecodeOp others[] = {
         {"popc", bits_op},       {"clz", bits_op},
         {"bfind", bits_op},      {"brev", bits_op},
         {"bfe", bits_op},        {"bfi", bits_op},
@@ -420,7 +417,5 @@ int decode_alu(Decoder *d)
     for (size_t i = 0; i < sizeof arithmetic / sizeof arithmetic[0]; i++)
         if (!strcmp(op, arithmetic[i].name))
             return d->in->n_mods ? arithmetic_op(d, (int)i) : decode_refuse(d, "no type");
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (!strcmp(op, others[i].name)) return others[i].fn(d);
-    return 1;
+    return decode_among(d, others, sizeof others / sizeof *others);
 }

@@ -329,10 +329,7 @@ int decode_nothing(Decoder *d)
 
 int decode_control(Decoder *d)
 {
-    static const struct {
-        const char *name;
-        int (*fn)(Decoder *);
-    } table[] = {
+    static const DecodeOp table[] = {
         {"bra", bra_op},
         {"brx", brx_op},
         {"ret", ret_op},
@@ -349,7 +346,5 @@ int decode_control(Decoder *d)
         {"pmevent", decode_nothing},
         {"setmaxnreg", decode_nothing},
     };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (!strcmp(d->in->op, table[i].name)) return table[i].fn(d);
-    return 1;
+    return decode_among(d, table, sizeof table / sizeof *table);
 }

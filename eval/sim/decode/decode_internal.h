@@ -87,6 +87,13 @@ uint32_t decode_temp_pred(Decoder *d);
 
 /* ---- the instructions; each returns 1 when the current one is not among its own ---- */
 
+/* An operation and what decodes it. */
+typedef struct {
+    const char *name;
+    int (*fn)(Decoder *);
+} DecodeOp;
+int decode_among(Decoder *d, const DecodeOp *ops, size_t n);
+
 int decode_alu(Decoder *d);
 int decode_moves(Decoder *d);
 int decode_memory(Decoder *d);

@@ -348,26 +348,12 @@ static int testp_op(Decoder *d)
 
 /* ---- address spaces ---- */
 
-static int space_mod(Decoder *d)
-{
-    static const struct {
-        const char *name;
-        PtxSpace space;
-    } spaces[] = {{"global", SPACE_GLOBAL},      {"shared", SPACE_SHARED},
-                  {"shared::cta", SPACE_SHARED}, {"local", SPACE_LOCAL},
-                  {"const", SPACE_CONST},        {"param", SPACE_PARAM},
-                  {"param::entry", SPACE_PARAM}, {"shared::cluster", SPACE_SHARED}};
-    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
-        if (decode_has(d, spaces[i].name)) return (int)spaces[i].space;
-    return -1;
-}
-
 static int cvta_op(Decoder *d)
 {
-    int to = decode_has(d, "to"), space = space_mod(d);
+    int to = decode_has(d, "to"), space = decode_space(d);
     const ValueType *t = decode_type(d);
     uint32_t a, dest;
-    if (space < 0 || !t || t->bits != 64) return decode_refuse(d, "no space");
+    if (space == SPACE_GENERIC || !t || t->bits != 64) return decode_refuse(d, "no space");
     if (decode_source(d, 1, 64, &a) || decode_dest(d, 0, 64, &dest)) return -1;
     decode_put(d, h_cvta, (Inst){.d = dest, .a = a, .k0 = (uint8_t)space, .k1 = (uint8_t)to});
     return 0;
@@ -375,9 +361,10 @@ static int cvta_op(Decoder *d)
 
 static int isspacep_op(Decoder *d)
 {
-    int own = !decode_has(d, "shared::cluster"), space = own ? space_mod(d) : SPACE_SHARED;
+    int own = !decode_has(d, "shared::cluster"), space = own ? decode_space(d) : SPACE_SHARED;
     uint32_t a, p;
-    if (space < 0 || decode_source(d, 1, 64, &a) || decode_pred_dest(d, decode_operand(d, 0), &p))
+    if (space == SPACE_GENERIC || decode_source(d, 1, 64, &a) ||
+        decode_pred_dest(d, decode_operand(d, 0), &p))
         return decode_refuse(d, "no space");
     decode_put(
         d, h_isspacep,
@@ -389,13 +376,9 @@ static int isspacep_op(Decoder *d)
 
 int decode_moves(Decoder *d)
 {
-    static const struct {
-        const char *name;
-        int (*fn)(Decoder *);
-    } table[] = {{"mov", mov_op},     {"cvt", cvt_op},   {"setp", setp_op},
-                 {"set", set_op},     {"selp", selp_op}, {"slct", slct_op},
-                 {"testp", testp_op}, {"cvta", cvta_op}, {"isspacep", isspacep_op}};
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (!strcmp(d->in->op, table[i].name)) return table[i].fn(d);
-    return 1;
+    static const DecodeOp table[] = {
+        {"mov", mov_op},     {"cvt", cvt_op},   {"setp", setp_op},
+        {"set", set_op},     {"selp", selp_op}, {"slct", slct_op},
+        {"testp", testp_op}, {"cvta", cvta_op}, {"isspacep", isspacep_op}};
+    return decode_among(d, table, sizeof table / sizeof *table);
 }

@@ -256,3 +256,10 @@ int decode_pred_dest(Decoder *d, const PtxOperand *o, uint32_t *pred)
     *pred = o->reg + 1;
     return 0;
 }
+
+int decode_among(Decoder *d, const DecodeOp *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(d->in->op, ops[i].name)) return ops[i].fn(d);
+    return 1;
+}

@@ -119,12 +119,8 @@ static int elect_op(Decoder *d)
 
 int decode_warp(Decoder *d)
 {
-    static const struct {
-        const char *name;
-        int (*fn)(Decoder *);
-    } table[] = {{"shfl", shfl_op},   {"vote", vote_op},   {"match", match_op},
-                 {"redux", redux_op}, {"elect", elect_op}, {"activemask", activemask_op}};
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (!strcmp(d->in->op, table[i].name)) return table[i].fn(d);
-    return 1;
+    static const DecodeOp table[] = {{"shfl", shfl_op},   {"vote", vote_op},
+                                     {"match", match_op}, {"redux", redux_op},
+                                     {"elect", elect_op}, {"activemask", activemask_op}};
+    return decode_among(d, table, sizeof table / sizeof *table);
 }
