@@ -1,0 +1,23 @@
+/* The part of a kernel by which the contents of memory decide how long its blocks run, as a kernel of its
+ * own: branches that follow from loads and that decide about loops, or about much code, and what these need.
+ * It stores nothing to global memory, so that it can run for every block of a launch beforehand.
+ *
+ * Contents are known where the launch stores nothing. A branch that follows from others, from global atomics
+ * or from asynchronous copies is not known: its lanes go on where both of its sides meet. */
+#ifndef EVAL_SIM_COVERAGE_CONTROL_H
+#define EVAL_SIM_COVERAGE_CONTROL_H
+
+#include "eval/sim/ptx/ptx.h"
+
+typedef struct {
+    PtxModule module; /* of one kernel; it borrows the variables and operands of the other module */
+    double dilution;  /* instructions of the kernel for one of the part, about */
+} Control;
+
+/* steady: bits of the parameters through which the launch stores nothing, and of those that are no pointers.
+ * Returns 0, or -1: memory decides no such branch, or one that is not known. */
+int control_cut(const PtxModule *m, const PtxFunction *f, uint64_t steady, Control *out);
+/* *m is out->module, wherever it lies: nothing that is borrowed is freed behind this. */
+void control_return(PtxModule *m);
+
+#endif

@@ -1,0 +1,98 @@
+/* The part of a kernel by which memory decides how long its blocks run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "eval/sim/coverage/control.h"
+
+static const char head[] =
+    ".version 9.0\n.target sm_90\n.address_size 64\n"
+    ".visible .entry k(.param .u64 p, .param .u64 q, .param .u32 n)\n{\n"
+    ".reg .pred %p<9>;\n.reg .b32 %r<30>;\n.reg .b64 %rd<9>;\n.shared .b32 own[4];\n"
+    "ld.param.u64 %rd1, [p];\nld.param.u64 %rd3, [q];\nld.param.u32 %r1, [n];\n"
+    "cvta.to.global.u64 %rd2, %rd1;\ncvta.to.global.u64 %rd4, %rd3;\n"
+    "mov.u32 %r2, %ctaid.x;\nmov.u32 %r6, 0;\n";
+static const char until_r7[] = "again:\nsetp.ge.s32 %p1, %r6, %r7;\n@%p1 bra done;\n"
+                               "mul.lo.s32 %r20, %r6, 3;\nst.global.u32 [%rd4], %r20;\n"
+                               "add.s32 %r6, %r6, 1;\nbra again;\n";
+static const char tail[] = "done:\nret;\n}\n";
+
+/* Parameter 1 is stored to; the others are steady. Instructions of the part; -1: there is none. */
+static int cut(const char *body, const char *loop, int *stores)
+{
+    PtxModule m;
+    Control part;
+    Error err;
+    char text[4096];
+    int n = -1;
+    *stores = 0;
+    snprintf(text, sizeof text, "%s%s%s%s", head, body, loop, tail);
+    if (ptx_parse(text, strlen(text), &m, &err)) fail_msg("%s", err.text);
+    if (!control_cut(&m, &m.functions[0], 5, &part)) {
+        const PtxFunction *f = part.module.functions;
+        n = f->n_insts;
+        for (int i = 0; i < n; i++) *stores += !strcmp(f->insts[i].op, "st");
+        assert_true(part.dilution >= 1);
+        control_return(&part.module);
+        ptx_release(&part.module);
+    }
+    ptx_release(&m);
+    return n;
+}
+
+static void test_trips(void **state)
+{
+    (void)state;
+    int stores;
+    assert_int_equal(cut("ld.global.u32 %r7, [%rd2];\n", until_r7, &stores), 9);
+    assert_int_equal(stores, 0);
+    assert_int_equal(cut("mov.u32 %r7, %r1;\n", until_r7, &stores), -1);
+    /* through the memory of the block */
+    assert_int_equal(cut("ld.global.u32 %r8, [%rd2];\nst.shared.u32 [own], %r8;\nbar.sync 0;\n"
+                         "ld.shared.u32 %r7, [own];\n",
+                         until_r7, &stores),
+                     12);
+    assert_int_equal(stores, 1);
+}
+
+static void test_what_is_not_known(void **state)
+{
+    (void)state;
+    int stores;
+    assert_int_equal(cut("ld.global.u32 %r7, [%rd4];\n", until_r7, &stores), -1);
+    assert_int_equal(cut("ld.volatile.global.u32 %r7, [%rd2];\n", until_r7, &stores), -1);
+    assert_int_equal(cut("atom.global.add.u32 %r7, [%rd2], 1;\n", until_r7, &stores), -1);
+    assert_int_equal(
+        cut("mov.u32 %r7, %clock;\nld.global.u32 %r8, [%rd2];\nadd.u32 %r7, %r7, %r8;\n", until_r7,
+            &stores),
+        -1);
+}
+
+/* Memory decides whether a loop runs whose trips it does not decide. A short branch is left out. */
+static void test_branches(void **state)
+{
+    (void)state;
+    int stores;
+    static const char decides[] =
+        "ld.global.u32 %r8, [%rd2];\nsetp.eq.s32 %p2, %r8, 5;\n@%p2 bra done;\n";
+    char body[512];
+    snprintf(body, sizeof body, "%smov.u32 %%r7, %%r1;\n", decides);
+    assert_int_equal(cut(body, until_r7, &stores), 13);
+    assert_int_equal(stores, 0);
+    assert_int_equal(cut(decides, "st.global.u32 [%rd4], %r8;\n", &stores), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trips),
+        cmocka_unit_test(test_what_is_not_known),
+        cmocka_unit_test(test_branches),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
