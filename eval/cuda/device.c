@@ -94,16 +94,15 @@ static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *er
     Light bound, measured;
     DeviceInfo *i = &d->info;
     if (light_bounds(cu, gpu, &bound, err)) return -1;
-    i->dram_bytes_per_s = light_dram(&bound);
+    i->dram_bytes_per_s = bound.dram_bytes_per_s;
     i->flops_per_s = light_flops(&bound, DTYPE_F16);
     i->l2_bytes = bound.l2_bytes;
     take_light(i, &bound);
     if (!light_find(gpu, i->driver, &measured)) return 0;
-    if (light_dram(&measured) > i->dram_bytes_per_s) i->dram_bytes_per_s = light_dram(&measured);
-    if (light_flops(&measured, DTYPE_F16) > i->flops_per_s)
-        i->flops_per_s = light_flops(&measured, DTYPE_F16);
+    i->dram_bytes_per_s = fmax(i->dram_bytes_per_s, measured.dram_bytes_per_s);
+    i->flops_per_s = fmax(i->flops_per_s, light_flops(&measured, DTYPE_F16));
     i->launch_us = measured.launch_us;
-    i->light_bytes_per_s = light_dram(&measured);
+    i->light_bytes_per_s = measured.dram_bytes_per_s;
     d->stall_ns = (uint32_t)fmin(nearbyint(1e3 * measured.stall_period_us), PROTOCOL_MAX_WAIT_NS);
     take_light(i, &measured);
     return 0;

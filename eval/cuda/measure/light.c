@@ -15,14 +15,14 @@
  * multiply-add is two. */
 typedef struct {
     int arch; /* 10 * major + minor */
-    double fp32, fp64, tensor16;
+    double fp32, tensor16;
 } Rates;
 
-static const Rates rates[] = {{70, 128, 64, 1024},   {72, 128, 64, 1024},  {75, 128, 4, 1024},
-                              {80, 128, 128, 2048},  {86, 256, 4, 1024},   {87, 256, 4, 2048},
-                              {89, 256, 4, 1024},    {90, 256, 256, 4096}, {100, 256, 256, 8192},
-                              {103, 256, 256, 8192}, {120, 256, 4, 2048},  {121, 256, 4, 2048}};
-static const Rates unknown = {0, 1024, 1024, 65536};
+static const Rates rates[] = {{70, 128, 1024},  {72, 128, 1024},  {75, 128, 1024},
+                              {80, 128, 2048},  {86, 256, 1024},  {87, 256, 2048},
+                              {89, 256, 1024},  {90, 256, 4096},  {100, 256, 8192},
+                              {103, 256, 8192}, {120, 256, 2048}, {121, 256, 2048}};
+static const Rates unknown = {0, 1024, 65536};
 
 enum {
     L2_PORT_BYTES = 64, /* per clock and SM */
@@ -56,12 +56,8 @@ int light_bounds(const CudaDriver *cu, const Gpu *gpu, Light *out, Error *err)
     /* Two transfers per clock. Some drivers hide the memory clock or the bus width. */
     double dram = 2e3 * v[MEMORY_CLOCK] * ((double)v[BUS] / 8);
     if (!(dram > 0)) dram = L2_PORT_BYTES * clocks;
-    *out = (Light){.read_bytes_per_s = dram,
-                   .write_bytes_per_s = dram,
-                   .copy_bytes_per_s = dram,
-                   .l2_bytes_per_s = L2_PORT_BYTES * clocks,
+    *out = (Light){.dram_bytes_per_s = dram,
                    .fp32_flops = r->fp32 * clocks,
-                   .fp64_flops = r->fp64 * clocks,
                    .tensor16_flops = r->tensor16 * clocks,
                    .tf32_flops = r->tensor16 / 2 * clocks,
                    .l2_bytes = v[L2]};
@@ -69,11 +65,6 @@ int light_bounds(const CudaDriver *cu, const Gpu *gpu, Light *out, Error *err)
     snprintf(out->device, sizeof out->device, "%s", gpu->name);
     gpus_driver(cu, out->driver, sizeof out->driver);
     return 0;
-}
-
-double light_dram(const Light *l)
-{
-    return fmax(l->copy_bytes_per_s, fmax(l->read_bytes_per_s, l->write_bytes_per_s));
 }
 
 double light_flops(const Light *l, Dtype dtype)
@@ -94,10 +85,8 @@ typedef struct {
 #name, offsetof(Light, name) \
     }
 static const Measure measures[] = {
-    MEASURE(read_bytes_per_s), MEASURE(write_bytes_per_s), MEASURE(copy_bytes_per_s),
-    MEASURE(l2_bytes_per_s),   MEASURE(fp32_flops),        MEASURE(fp64_flops),
-    MEASURE(tensor16_flops),   MEASURE(tf32_flops),        MEASURE(launch_us),
-    MEASURE(l2_bytes),         MEASURE(stall_period_us),
+    MEASURE(dram_bytes_per_s), MEASURE(fp32_flops), MEASURE(tensor16_flops),  MEASURE(tf32_flops),
+    MEASURE(launch_us),        MEASURE(l2_bytes),   MEASURE(stall_period_us),
 };
 #undef MEASURE
 enum { N_MEASURES = sizeof measures / sizeof *measures };

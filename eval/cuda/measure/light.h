@@ -13,12 +13,9 @@
 #include "tasks/task.h"
 
 typedef struct {
-    double read_bytes_per_s, write_bytes_per_s,
-        copy_bytes_per_s;          /* of DRAM; a copied byte counts twice */
-    double l2_bytes_per_s;         /* reads of a working set that fits the L2 */
-    double fp32_flops, fp64_flops; /* a second, a fused multiply-add is two; the bound of fp64
-                                      includes tensor cores */
-    double tensor16_flops;         /* fp16 or bf16 with fp32 sums, dense */
+    double dram_bytes_per_s; /* the best of reads, writes and copies, whose bytes count twice */
+    double fp32_flops;       /* a second, a fused multiply-add is two */
+    double tensor16_flops;   /* fp16 or bf16 with fp32 sums, dense */
     double tf32_flops;
     double launch_us;       /* least time of an empty launch between two events; 0 in a bound */
     double l2_bytes;        /* size of the L2 */
@@ -48,6 +45,5 @@ int light_find(const Gpu *gpu, const char *driver, Light *out);
 /* The highest flops per second with the accuracy of the dtype. Three products in TF32 make one
  * product in fp32. */
 double light_flops(const Light *l, Dtype dtype);
-double light_dram(const Light *l); /* the best of read, write, copy */
 
 #endif

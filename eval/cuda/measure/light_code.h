@@ -18,13 +18,11 @@ enum {
     LIGHT_WRITE8,
     LIGHT_COPY4,
     LIGHT_COPY8,
-    LIGHT_L2_4,
-    LIGHT_L2_8,
     LIGHT_WATCH,
     LIGHT_N_MEMORY
 };
 
-/* light_arithmetic: float and double. light_warp, for compute capability 8.0 and later, and light_group, for
+/* light_warp, for compute capability 8.0 and later, and light_group, for
  * 9.0 alone: fp16, bf16 and tf32. */
 extern const LightCode light_memory, light_arithmetic, light_warp, light_group;
 

@@ -148,22 +148,6 @@ static int stream(Bench *b, CuFunction f, int vectors, double per_byte, double *
     return 0;
 }
 
-/* Working sets that fit the L2 even when each half of the L2 keeps a copy. */
-static int l2(Bench *b, CuFunction f, int vectors, double *best, Error *err)
-{
-    for (int part = 4; part <= 16; part *= 2)
-        for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++) {
-            unsigned long long tile = (unsigned long long)blocks[k] * (unsigned)vectors * VECTOR;
-            unsigned long long tiles = (unsigned long long)b->l2_bytes / (unsigned)part / tile,
-                               count = 2 * tiles;
-            void *params[] = {&b->from, &b->to, &tiles, &count};
-            if (!tiles || tiles * tile > b->bytes) continue;
-            Work w = {f, (unsigned)b->sms * (2048 / blocks[k]), blocks[k], params};
-            if (improve(b, &w, (double)w.grid * (double)count * (double)tile, best, err)) return -1;
-        }
-    return 0;
-}
-
 static int launch_overhead(Bench *b, CuFunction nothing, double *least_us, Error *err)
 {
     double us;
@@ -216,10 +200,9 @@ static int memory(Bench *b, Light *out, Error *err)
         if (fill_both(b, f[LIGHT_FILL], err)) return -1;
     for (int wide = 0; wide < 2; wide++) {
         int vectors = wide ? 8 : 4;
-        if (stream(b, f[LIGHT_READ4 + wide], vectors, 1, &out->read_bytes_per_s, err) ||
-            stream(b, f[LIGHT_COPY4 + wide], vectors, 2, &out->copy_bytes_per_s, err) ||
-            stream(b, f[LIGHT_WRITE4 + wide], vectors, 1, &out->write_bytes_per_s, err) ||
-            l2(b, f[LIGHT_L2_4 + wide], vectors, &out->l2_bytes_per_s, err))
+        if (stream(b, f[LIGHT_READ4 + wide], vectors, 1, &out->dram_bytes_per_s, err) ||
+            stream(b, f[LIGHT_COPY4 + wide], vectors, 2, &out->dram_bytes_per_s, err) ||
+            stream(b, f[LIGHT_WRITE4 + wide], vectors, 1, &out->dram_bytes_per_s, err))
             return -1;
     }
     if (launch_overhead(b, f[LIGHT_NOTHING], &us, err)) return -1;
@@ -250,18 +233,15 @@ static int compute(Bench *b, const Loop *l, double *best, Error *err)
 
 static int arithmetic(Bench *b, Light *out, Error *err)
 {
-    CuFunction f[2];
+    CuFunction f;
     float a = 0.999f, c = 0.001f;
-    double da = 0.999, dc = 0.001;
-    int rounds = 4096, few = 512;
-    void *single[] = {&b->to, &a, &c, &rounds}, *twice[] = {&b->to, &da, &dc, &few};
+    int rounds = 4096;
+    void *params[] = {&b->to, &a, &c, &rounds};
     static const double flops = 2.0 * 8 * 16;
-    if (load_code(b, b->gpu->arch, &light_arithmetic, f, err)) return -1;
+    if (load_code(b, b->gpu->arch, &light_arithmetic, &f, err)) return -1;
     for (unsigned block = 256; block <= 1024; block *= 2) {
-        const Loop fp32 = {f[0], block, 8, single, flops * block * rounds},
-                   fp64 = {f[1], block, 4, twice, flops * block * few};
-        if (compute(b, &fp32, &out->fp32_flops, err) || compute(b, &fp64, &out->fp64_flops, err))
-            return -1;
+        const Loop l = {f, block, 8, params, flops * block * rounds};
+        if (compute(b, &l, &out->fp32_flops, err)) return -1;
     }
     return 0;
 }

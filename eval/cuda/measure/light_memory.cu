@@ -84,20 +84,3 @@ template <int U> __global__ void copy_tiles(const uint4 *x, uint4 *out, Long til
         for (int u = 0; u < U; u++) __stcs(out + at + u * blockDim.x, v[u]);
     }
 }
-
-/* Each block reads `count` tiles. All blocks read the same tiles, each beginning at another
-         * one. The loads bypass L1. */
-
-template <int U> __global__ void l2_tiles(const uint4 *x, uint4 *out, Long tiles, Long count)
-{
-    uint4 s = make_uint4(0, 0, 0, 0);
-    Long t = blockIdx.x % tiles;
-    for (Long k = 0; k < count; k++) {
-        const uint4 *p = x + t * blockDim.x * U + threadIdx.x;
-        uint4 v[U];
-        for (int u = 0; u < U; u++) v[u] = __ldcg(p + u * blockDim.x);
-        for (int u = 0; u < U; u++) add(s, v[u]);
-        if (++t == tiles) t = 0;
-    }
-    guard(s, out);
-}

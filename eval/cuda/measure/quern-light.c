@@ -27,14 +27,8 @@ static void print(const Light *l, const Light *bounds, const char *path)
 {
     printf("%s, %s, driver %s; measured, of what clocks and widths allow\n", l->device, l->uuid,
            l->driver);
-    print_row("DRAM, read", l->read_bytes_per_s, bounds->read_bytes_per_s, 1e9, "GB/s");
-    print_row("DRAM, write", l->write_bytes_per_s, bounds->write_bytes_per_s, 1e9, "GB/s");
-    print_row("DRAM, copy, both directions", l->copy_bytes_per_s, bounds->copy_bytes_per_s, 1e9,
-              "GB/s");
-    print_row("L2, read", l->l2_bytes_per_s, bounds->l2_bytes_per_s, 1e9, "GB/s");
+    print_row("DRAM", l->dram_bytes_per_s, bounds->dram_bytes_per_s, 1e9, "GB/s");
     print_row("fp32 multiply-add", l->fp32_flops, bounds->fp32_flops, 1e12, "Tflop/s");
-    print_row("fp64 multiply-add, no tensor core", l->fp64_flops, bounds->fp64_flops, 1e12,
-              "Tflop/s");
     print_row("fp16 or bf16 to fp32, tensor cores", l->tensor16_flops, bounds->tensor16_flops, 1e12,
               "Tflop/s");
     print_row("tf32, tensor cores", l->tf32_flops, bounds->tf32_flops, 1e12, "Tflop/s");
@@ -104,7 +98,7 @@ int main(int argc, char **argv)
                           {0}};
     const FlagSpec spec = {.program = "quern-light",
                            .synopsis = "[--device cuda:N]",
-                           .about = "Measures what a GPU can do at most: DRAM and L2 bandwidth, "
+                           .about = "Measures what a GPU can do at most: DRAM's bandwidth, "
                                     "arithmetic with and without tensor cores, the "
                                     "least time of a launch, and how often the memory answers "
                                     "late. Evaluators tell each kernel's time as a "

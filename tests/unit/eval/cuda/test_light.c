@@ -52,11 +52,10 @@ static void test_bounds(void **state)
 {
     (void)state;
     Light l = bounds_of_h200();
-    assert_true(l.read_bytes_per_s > 4.8e12 && l.read_bytes_per_s < 5.0e12);
+    assert_true(l.dram_bytes_per_s > 4.8e12 && l.dram_bytes_per_s < 5.0e12);
     assert_true(l.tensor16_flops > 989e12 && l.tensor16_flops < 1.1e15);
     assert_true(l.tf32_flops * 2 == l.tensor16_flops);
     assert_true(l.fp32_flops > 66e12 && l.fp32_flops < 68e12);
-    assert_true(l.fp64_flops >= 66e12);
     assert_true(l.launch_us == 0 && l.l2_bytes == 60 << 20);
     assert_string_equal(l.device, "NVIDIA H200");
     major = 99; /* an unknown architecture may be fast */
@@ -70,12 +69,8 @@ static void test_bounds(void **state)
 
 static Light measured_light(void)
 {
-    return (Light){.read_bytes_per_s = 4.4e12,
-                   .write_bytes_per_s = 4.2e12,
-                   .copy_bytes_per_s = 4.1e12,
-                   .l2_bytes_per_s = 7.5e12,
+    return (Light){.dram_bytes_per_s = 4.4e12,
                    .fp32_flops = 60e12,
-                   .fp64_flops = 30e12,
                    .tensor16_flops = 800e12,
                    .tf32_flops = 390e12,
                    .launch_us = 2.25,
@@ -92,7 +87,6 @@ static void test_ceilings(void **state)
 {
     (void)state;
     Light m = measured_light();
-    assert_true(light_dram(&m) == 4.4e12);
     assert_true(light_flops(&m, DTYPE_F32) == 130e12);
     assert_true(light_flops(&m, DTYPE_BF16) == 800e12);
     m.tf32_flops = 0;
@@ -113,16 +107,12 @@ static void test_artifact(void **state)
     assert_int_equal(light_kept(path, &gpu, l.driver, &back), 0);
     if (light_save(&l, path, &err)) fail_msg("%s", err.text);
     assert_int_equal(light_kept(path, &gpu, "of tomorrow", &back), 0);
-    assert_true(back.read_bytes_per_s == 0);
+    assert_true(back.dram_bytes_per_s == 0);
     assert_int_equal(light_kept(path, &gpu, l.driver, &back), 1);
     assert_string_equal(back.uuid, l.uuid);
     assert_string_equal(back.device, l.device);
     assert_string_equal(back.driver, l.driver);
-    assert_true(back.read_bytes_per_s == l.read_bytes_per_s &&
-                back.write_bytes_per_s == l.write_bytes_per_s);
-    assert_true(back.copy_bytes_per_s == l.copy_bytes_per_s &&
-                back.l2_bytes_per_s == l.l2_bytes_per_s);
-    assert_true(back.fp32_flops == l.fp32_flops && back.fp64_flops == l.fp64_flops);
+    assert_true(back.dram_bytes_per_s == l.dram_bytes_per_s && back.fp32_flops == l.fp32_flops);
     assert_true(back.tensor16_flops == l.tensor16_flops && back.tf32_flops == l.tf32_flops);
     assert_true(back.launch_us == l.launch_us && back.l2_bytes == l.l2_bytes);
     /* an artifact of another GPU, a damaged one, and one with an invalid number count as missing */
@@ -132,7 +122,7 @@ static void test_artifact(void **state)
     assert_int_equal(light_kept(other, &ninth, l.driver, &back), 0);
     assert_int_equal(truncate(path, 300), 0);
     assert_int_equal(light_kept(path, &gpu, l.driver, &back), 0);
-    assert_true(back.read_bytes_per_s == 0);
+    assert_true(back.dram_bytes_per_s == 0);
     l.fp32_flops = -1;
     assert_int_equal(light_save(&l, path, &err), 0);
     assert_int_equal(light_read(path, &back, &err), -1);
@@ -187,8 +177,7 @@ static void test_memory_kernels(void **state)
     char *source =
         memory_printf("%stemplate __global__ void read_tiles<8>(const uint4 *, uint4 *, Long);"
                       "template __global__ void write_tiles<8>(const uint4 *, uint4 *, Long);"
-                      "template __global__ void copy_tiles<4>(const uint4 *, uint4 *, Long);"
-                      "template __global__ void l2_tiles<4>(const uint4 *, uint4 *, Long, Long);",
+                      "template __global__ void copy_tiles<4>(const uint4 *, uint4 *, Long);",
                       light_memory.source);
     simulate(&sim, source);
     free(source);
@@ -199,8 +188,6 @@ static void test_memory_kernels(void **state)
     /* here a read of an undefined element and an access outside are faults */
     sim_run(&sim, ((Shape){"_Z10read_tilesILi8EEvPK5uint4PS0_y", {2}, {BLOCK}}), 3, A(x), A(y),
             A(TILES8));
-    sim_run(&sim, ((Shape){"_Z8l2_tilesILi4EEvPK5uint4PS0_yy", {4}, {BLOCK}}), 4, A(x), A(y),
-            A(TILES4), A(2 * TILES4));
     sim_run(&sim, ((Shape){"_Z10copy_tilesILi4EEvPK5uint4PS0_y", {TILES4}, {BLOCK}}), 3, A(x), A(y),
             A(TILES4));
     sim_read(&sim, x, from, sizeof from);
@@ -225,16 +212,12 @@ static void test_arithmetic_kernels(void **state)
 {
     (void)state;
     float a = 0.999f, b = 0.001f, out[1024] = {0};
-    double da = a, db = b;
     uint32_t bits[2];
-    uint64_t wide[2];
     Sim sim;
     memcpy(bits, (float[]){a, b}, 8);
-    memcpy(wide, (double[]){da, db}, 16);
     simulate(&sim, light_arithmetic.source);
     DevicePtr y = sim_buffer(&sim, "y", out, sizeof out);
     sim_run(&sim, ((Shape){"fma32", {1}, {64}}), 4, A(y), A(bits[0]), A(bits[1]), A(2));
-    sim_run(&sim, ((Shape){"fma64", {1}, {64}}), 4, A(y), wide[0], wide[1], A(2));
     sim_stop(&sim);
     simulate(&sim, light_warp.source);
     y = sim_buffer(&sim, "y", out, sizeof out);
