@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "gpu/open.h"
 
 enum {
     LT_32F = 0,
@@ -47,27 +48,36 @@ typedef struct {
     int reserved[4];
 } CublasltChoice;
 
-/* All but `status` return a cublasStatus_t, 0 for success. void * is a handle or a descriptor. */
+/* Those that return an int return a cublasStatus_t, 0 for success. void * is a handle or a descriptor. */
+/* clang-format off */
+#define CUBLASLT_FUNCTIONS(X, TEXT)                                                                      \
+    X(cublasLtCreate, create, (void **))                                                                 \
+    X(cublasLtDestroy, destroy, (void *))                                                                \
+    TEXT(cublasLtGetStatusString, status, (int))                                                         \
+    X(cublasLtMatmulDescCreate, operation_create, (void **, int compute, int scale))                     \
+    X(cublasLtMatmulDescSetAttribute, operation_set,                                                     \
+      (void *, int attribute, const void *value, size_t bytes))                                          \
+    X(cublasLtMatmulDescDestroy, operation_destroy, (void *))                                            \
+    X(cublasLtMatrixLayoutCreate, layout_create,                                                         \
+      (void **, int type, uint64_t rows, uint64_t cols, int64_t ld))                                     \
+    X(cublasLtMatrixLayoutDestroy, layout_destroy, (void *))                                             \
+    X(cublasLtMatmulPreferenceCreate, preference_create, (void **))                                      \
+    X(cublasLtMatmulPreferenceSetAttribute, preference_set,                                              \
+      (void *, int attribute, const void *value, size_t bytes))                                          \
+    X(cublasLtMatmulPreferenceDestroy, preference_destroy, (void *))                                     \
+    X(cublasLtMatmulAlgoGetHeuristic, heuristic,                                                         \
+      (void *, void *operation, void *a, void *b, void *c, void *d, void *preference, int max,           \
+       CublasltChoice *out, int *n))                                                                     \
+    X(cublasLtMatmulAlgoConfigGetAttribute, algorithm_get,                                               \
+      (const CublasltAlgorithm *, int attribute, void *value, size_t bytes, size_t *written))            \
+    X(cublasLtMatmul, matmul,                                                                            \
+      (void *, void *operation, const void *alpha, const void *a, void *la, const void *b, void *lb,     \
+       const void *beta, const void *c, void *lc, void *d, void *ld, const CublasltAlgorithm *algorithm, \
+       void *workspace, size_t bytes, void *stream))
+/* clang-format on */
+
 typedef struct {
-    int (*create)(void **);
-    int (*destroy)(void *);
-    const char *(*status)(int);
-    int (*operation_create)(void **, int compute, int scale);
-    int (*operation_set)(void *, int attribute, const void *value, size_t bytes);
-    int (*operation_destroy)(void *);
-    int (*layout_create)(void **, int type, uint64_t rows, uint64_t cols, int64_t ld);
-    int (*layout_destroy)(void *);
-    int (*preference_create)(void **);
-    int (*preference_set)(void *, int attribute, const void *value, size_t bytes);
-    int (*preference_destroy)(void *);
-    int (*heuristic)(void *, void *operation, void *a, void *b, void *c, void *d, void *preference,
-                     int max, CublasltChoice *out, int *n);
-    int (*algorithm_get)(const CublasltAlgorithm *, int attribute, void *value, size_t bytes,
-                         size_t *written);
-    int (*matmul)(void *, void *operation, const void *alpha, const void *a, void *la,
-                  const void *b, void *lb, const void *beta, const void *c, void *lc, void *d,
-                  void *ld, const CublasltAlgorithm *algorithm, void *workspace, size_t bytes,
-                  void *stream);
+    CUBLASLT_FUNCTIONS(OPEN_INT, OPEN_TEXT)
 } CublasltApi;
 
 /* NULL: there is no cuBLASLt. The library stays open. */

@@ -2,30 +2,21 @@
 #include "gpu/driver.h"
 
 #include <dlfcn.h>
-#include <string.h>
+
+#include "gpu/open.h"
 
 static CudaDriver table;
 
-static int open_library(Error *err)
+static int open_driver(Error *err)
 {
+    static const char *const names[] = {CUDA_DRIVER_FUNCTIONS(OPEN_NAME)};
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) return error_set(err, ERROR_DEVICE, "no CUDA driver: %s", dlerror());
-    union {
-        void *object;
-        void (*function)(void);
-    } symbol;
-#define X(exported, name, args)                                                                 \
-    symbol.object = dlsym(library, #exported);                                                  \
-    if (!symbol.object) {                                                                       \
-        dlclose(library);                                                                       \
-        return error_set(err, ERROR_DEVICE,                                                     \
-                         "the CUDA driver has no %s; a driver of CUDA 12.4 or later is needed", \
-                         #exported);                                                            \
-    }                                                                                           \
-    memcpy(&table.name, &symbol, sizeof table.name);
-    CUDA_DRIVER_FUNCTIONS(X)
-#undef X
-    return 0;
+    if (!open_functions(library, "the CUDA driver", "one of CUDA 12.4 or later",
+                        OPEN_FUNCTIONS(names, &table), err))
+        return 0;
+    dlclose(library);
+    return -1;
 }
 
 const CudaDriver *cuda_driver(Error *err)
@@ -33,7 +24,7 @@ const CudaDriver *cuda_driver(Error *err)
     static int ready;
     if (ready) return &table;
     int count = 0;
-    if (open_library(err)) return NULL;
+    if (open_driver(err)) return NULL;
     if (cuda_check(table.init(0), "the CUDA driver does not start", err) ||
         cuda_check(table.device_count(&count), "the CUDA driver does not count its devices", err))
         return NULL;

@@ -14,32 +14,33 @@ struct Nccl {
     int rank;
 };
 
+/* clang-format off */
+#define NCCL_FUNCTIONS(X, TEXT)                                                              \
+    X(ncclGetUniqueId, get_id, (NcclId *))                                                   \
+    X(ncclCommInitRank, init, (void **comm, int n, NcclId id, int rank))                     \
+    X(ncclCommDestroy, destroy, (void *comm))                                                \
+    X(ncclAllReduce, all_reduce,                                                             \
+      (const void *from, void *to, size_t n, int type, int op, void *comm, CuStream stream)) \
+    X(ncclReduceScatter, reduce_scatter,                                                     \
+      (const void *from, void *to, size_t n, int type, int op, void *comm, CuStream stream)) \
+    X(ncclAllGather, all_gather,                                                             \
+      (const void *from, void *to, size_t n, int type, void *comm, CuStream stream))         \
+    TEXT(ncclGetErrorString, status, (int))                                                  \
+    TEXT(ncclGetLastError, last_error, (void *comm))
+/* clang-format on */
+
 static struct {
-    int (*get_id)(NcclId *);
-    int (*init)(void **comm, int n, NcclId id, int rank);
-    int (*destroy)(void *comm);
-    int (*all_reduce)(const void *from, void *to, size_t n, int type, int op, void *comm,
-                      CuStream stream);
-    int (*reduce_scatter)(const void *from, void *to, size_t n, int type, int op, void *comm,
-                          CuStream stream);
-    int (*all_gather)(const void *from, void *to, size_t n, int type, void *comm, CuStream stream);
-    const char *(*status)(int);
-    const char *(*last_error)(void *comm);
+    NCCL_FUNCTIONS(OPEN_INT, OPEN_TEXT)
     int loaded;
 } nccl;
 
 static int load(Error *err)
 {
     static const char *const files[] = {"libnccl.so.2", NULL};
-    const OpenSymbol symbols[] = {
-        {"ncclGetUniqueId", &nccl.get_id},           {"ncclCommInitRank", &nccl.init},
-        {"ncclCommDestroy", &nccl.destroy},          {"ncclAllReduce", &nccl.all_reduce},
-        {"ncclReduceScatter", &nccl.reduce_scatter}, {"ncclAllGather", &nccl.all_gather},
-        {"ncclGetErrorString", &nccl.status},        {"ncclGetLastError", &nccl.last_error},
-    };
+    static const char *const names[] = {NCCL_FUNCTIONS(OPEN_NAME, OPEN_NAME)};
     if (nccl.loaded) return 0;
     setenv("NCCL_NVLS_ENABLE", "0", 0);
-    if (open_library(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
+    if (open_library(files, OPEN_FUNCTIONS(names, &nccl), err)) return -1;
     nccl.loaded = 1;
     return 0;
 }

@@ -14,45 +14,36 @@
 
 typedef void *Program;
 
+/* clang-format off */
+#define NVRTC_FUNCTIONS(X, TEXT)                                                              \
+    X(nvrtcVersion, Version, (int *, int *))                                                  \
+    X(nvrtcCreateProgram, CreateProgram,                                                      \
+      (Program *, const char *, const char *, int, const char *const *, const char *const *)) \
+    X(nvrtcDestroyProgram, DestroyProgram, (Program *))                                       \
+    X(nvrtcCompileProgram, CompileProgram, (Program, int, const char *const *))               \
+    X(nvrtcAddNameExpression, AddNameExpression, (Program, const char *))                     \
+    X(nvrtcGetLoweredName, GetLoweredName, (Program, const char *, const char **))            \
+    X(nvrtcGetPTXSize, GetPTXSize, (Program, size_t *))                                       \
+    X(nvrtcGetPTX, GetPTX, (Program, char *))                                                 \
+    X(nvrtcGetCUBINSize, GetCUBINSize, (Program, size_t *))                                   \
+    X(nvrtcGetCUBIN, GetCUBIN, (Program, char *))                                             \
+    X(nvrtcGetProgramLogSize, GetProgramLogSize, (Program, size_t *))                         \
+    X(nvrtcGetProgramLog, GetProgramLog, (Program, char *))                                   \
+    TEXT(nvrtcGetErrorString, GetErrorString, (int))
+/* clang-format on */
+
 struct Nvrtc {
+    NVRTC_FUNCTIONS(OPEN_INT, OPEN_TEXT)
     char version[32], include_dir[4096];
-    int (*Version)(int *, int *);
-    int (*CreateProgram)(Program *, const char *, const char *, int, const char *const *,
-                         const char *const *);
-    int (*DestroyProgram)(Program *);
-    int (*CompileProgram)(Program, int, const char *const *);
-    int (*AddNameExpression)(Program, const char *);
-    int (*GetLoweredName)(Program, const char *, const char **);
-    int (*GetPTXSize)(Program, size_t *);
-    int (*GetPTX)(Program, char *);
-    int (*GetCUBINSize)(Program, size_t *);
-    int (*GetCUBIN)(Program, char *);
-    int (*GetProgramLogSize)(Program, size_t *);
-    int (*GetProgramLog)(Program, char *);
-    const char *(*GetErrorString)(int);
 };
 
 enum { OUT_OF_MEMORY = 1, INVALID_OPTION = 5, COMPILATION = 6, NAME_NOT_VALID = 10 };
 
 static int find_symbols(Nvrtc *n, void *library, const char *path, Error *err)
 {
-    const OpenSymbol symbols[] = {
-        {"nvrtcVersion", &n->Version},
-        {"nvrtcCreateProgram", &n->CreateProgram},
-        {"nvrtcDestroyProgram", &n->DestroyProgram},
-        {"nvrtcCompileProgram", &n->CompileProgram},
-        {"nvrtcAddNameExpression", &n->AddNameExpression},
-        {"nvrtcGetLoweredName", &n->GetLoweredName},
-        {"nvrtcGetPTXSize", &n->GetPTXSize},
-        {"nvrtcGetPTX", &n->GetPTX},
-        {"nvrtcGetCUBINSize", &n->GetCUBINSize},
-        {"nvrtcGetCUBIN", &n->GetCUBIN},
-        {"nvrtcGetProgramLogSize", &n->GetProgramLogSize},
-        {"nvrtcGetProgramLog", &n->GetProgramLog},
-        {"nvrtcGetErrorString", &n->GetErrorString},
-    };
-    return open_symbols(library, path, "NVRTC of CUDA 11.8 or later", symbols,
-                        sizeof symbols / sizeof *symbols, err);
+    static const char *const names[] = {NVRTC_FUNCTIONS(OPEN_NAME, OPEN_NAME)};
+    return open_functions(library, path, "NVRTC of CUDA 11.8 or later", OPEN_FUNCTIONS(names, n),
+                          err);
 }
 
 /* Load the library of device functions, which lies beside NVRTC. NVRTC opens it by its bare

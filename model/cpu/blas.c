@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "gpu/open.h"
 
-typedef struct {
+typedef struct { /* as their names in load */
     void (*sgemm)(enum CBLAS_ORDER, enum CBLAS_TRANSPOSE, enum CBLAS_TRANSPOSE, blasint, blasint,
                   blasint, float, const float *, blasint, const float *, blasint, float, float *,
                   blasint);
@@ -53,16 +53,14 @@ static void *load(Error *err)
     void *library = NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    const OpenSymbol symbols[] = {{"cblas_sgemm", &blas.sgemm},
-                                  {"openblas_set_num_threads", &blas.set_num_threads},
-                                  {"openblas_get_corename", &blas.get_corename}};
+    static const char *const functions[] = {"cblas_sgemm", "openblas_set_num_threads",
+                                            "openblas_get_corename"};
     if (!library) {
         error_set(err, ERROR_IO, "no OpenBLAS found: %s", dlerror());
         return NULL;
     }
-    return open_symbols(library, names[0], "", symbols, sizeof symbols / sizeof *symbols, err)
-               ? NULL
-               : library;
+    return open_functions(library, names[0], "", OPEN_FUNCTIONS(functions, &blas), err) ? NULL
+                                                                                        : library;
 }
 
 static void open_once(void)

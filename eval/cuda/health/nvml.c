@@ -1,12 +1,12 @@
 /* NVML through dlopen. A value that NVML refuses to give stays 0. */
 #include "eval/cuda/health/nvml.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "gpu/open.h"
 
 /* NVML's ABI of version 11 and later. The names of functions end in the version of their
  * declaration here. */
@@ -51,39 +51,12 @@ enum {
 /* clang-format on */
 
 struct Nvml {
-    void *library;
+    NVML_FUNCTIONS(OPEN_INT)
     int started;         /* init was called with success */
     NvmlDevice device;   /* NULL: absent */
     NvmlEventSet events; /* NULL: Xid errors are not reported */
-    char absent[256];
-#define X(symbol, name, args) int(*name) args;
-    NVML_FUNCTIONS(X)
-#undef X
+    Error absent;
 };
-
-static int load(Nvml *n)
-{
-    union {
-        void *object;
-        void (*function)(void);
-    } symbol;
-    n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!n->library) {
-        snprintf(n->absent, sizeof n->absent, "no NVML: %.200s", dlerror());
-        return -1;
-    }
-#define X(exported, name, args)                                                        \
-    symbol.object = dlsym(n->library, #exported);                                      \
-    if (!symbol.object) {                                                              \
-        snprintf(n->absent, sizeof n->absent,                                          \
-                 "NVML has no %s; a driver of CUDA 11 or later is needed", #exported); \
-        return -1;                                                                     \
-    }                                                                                  \
-    memcpy(&n->name, &symbol, sizeof n->name);
-    NVML_FUNCTIONS(X)
-#undef X
-    return 0;
-}
 
 static void watch_xids(Nvml *n)
 {
@@ -97,19 +70,21 @@ static void watch_xids(Nvml *n)
 
 Nvml *nvml_open(const char *uuid, const char *pci)
 {
+    static const char *const files[] = {"libnvidia-ml.so.1", NULL}, *const names[] = {
+                                                                        NVML_FUNCTIONS(OPEN_NAME)};
     Nvml *n = memory_alloc(sizeof *n);
-    if (load(n)) return n;
+    if (open_library(files, OPEN_FUNCTIONS(names, n), &n->absent)) return n;
     int rc = n->init();
     if (rc != NVML_OK) {
-        snprintf(n->absent, sizeof n->absent, "NVML does not start (error %d)", rc);
+        error_set(&n->absent, ERROR_DEVICE, "NVML does not start (error %d)", rc);
         return n;
     }
     n->started = 1;
     if ((!uuid || !*uuid || n->by_uuid(uuid, &n->device) != NVML_OK) &&
         (!pci || !*pci || n->by_pci(pci, &n->device) != NVML_OK)) {
         n->device = NULL;
-        snprintf(n->absent, sizeof n->absent, "NVML knows no GPU \"%.60s\" at \"%.60s\"",
-                 uuid ? uuid : "", pci ? pci : "");
+        error_set(&n->absent, ERROR_DEVICE, "NVML knows no GPU \"%.60s\" at \"%.60s\"",
+                  uuid ? uuid : "", pci ? pci : "");
         return n;
     }
     watch_xids(n);
@@ -121,13 +96,12 @@ void nvml_close(Nvml *n)
     if (!n) return;
     if (n->events) n->events_free(n->events);
     if (n->started) n->shutdown();
-    if (n->library) dlclose(n->library);
     free(n);
 }
 
 const char *nvml_absent(const Nvml *n)
 {
-    return n->device ? NULL : n->absent;
+    return n->device ? NULL : n->absent.text;
 }
 
 void nvml_telemetry(Nvml *n, DeviceTelemetry *out)

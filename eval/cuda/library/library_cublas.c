@@ -20,22 +20,29 @@ enum {
 /* Statuses of a call that cannot be made, on any device or on this one; cuBLASLt has the same. */
 enum { BLAS_INVALID_VALUE = 7, BLAS_ARCH_MISMATCH = 8, BLAS_NOT_SUPPORTED = 15 };
 
+/* clang-format off */
+#define CUBLAS_FUNCTIONS(X, TEXT)                                                                           \
+    X(cublasCreate_v2, create, (BlasHandle *))                                                              \
+    X(cublasSetStream_v2, set_stream, (BlasHandle, void *stream))                                           \
+    X(cublasSetWorkspace_v2, set_workspace, (BlasHandle, void *p, size_t bytes))                            \
+    X(cublasSetMathMode, set_math, (BlasHandle, int mode))                                                  \
+    TEXT(cublasGetStatusString, status, (int))                                                              \
+    X(cublasSgemm_v2, sgemm,                                                                                \
+      (BlasHandle, int ta, int tb, int m, int n, int k, const float *alpha, const void *a, int lda,         \
+       const void *b, int ldb, const float *beta, void *c, int ldc))                                        \
+    X(cublasSgemmStridedBatched, sgemm_batched,                                                             \
+      (BlasHandle, int ta, int tb, int m, int n, int k, const float *alpha, const void *a, int lda,         \
+       long long stride_a, const void *b, int ldb, long long stride_b, const float *beta, void *c, int ldc, \
+       long long stride_c, int batch))                                                                      \
+    X(cublasGemmStridedBatchedEx, gemm,                                                                     \
+      (BlasHandle, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int a_type,       \
+       int lda, long long stride_a, const void *b, int b_type, int ldb, long long stride_b,                 \
+       const void *beta, void *c, int c_type, int ldc, long long stride_c, int batch, int compute,          \
+       int algorithm))
+/* clang-format on */
+
 static struct {
-    int (*create)(BlasHandle *);
-    int (*set_stream)(BlasHandle, void *stream);
-    int (*set_workspace)(BlasHandle, void *p, size_t bytes);
-    int (*set_math)(BlasHandle, int mode);
-    const char *(*status)(int);
-    int (*sgemm)(BlasHandle, int ta, int tb, int m, int n, int k, const float *alpha, const void *a,
-                 int lda, const void *b, int ldb, const float *beta, void *c, int ldc);
-    int (*sgemm_batched)(BlasHandle, int ta, int tb, int m, int n, int k, const float *alpha,
-                         const void *a, int lda, long long stride_a, const void *b, int ldb,
-                         long long stride_b, const float *beta, void *c, int ldc,
-                         long long stride_c, int batch);
-    int (*gemm)(BlasHandle, int ta, int tb, int m, int n, int k, const void *alpha, const void *a,
-                int a_type, int lda, long long stride_a, const void *b, int b_type, int ldb,
-                long long stride_b, const void *beta, void *c, int c_type, int ldc,
-                long long stride_c, int batch, int compute, int algorithm);
+    CUBLAS_FUNCTIONS(OPEN_INT, OPEN_TEXT)
     int loaded;
     BlasHandle handle;
 } blas;
@@ -69,19 +76,10 @@ static int check(int status, const char *what, Error *err)
 int library_cublas_load(Error *err)
 {
     static const char *const files[] = {"libcublas.so.13", "libcublas.so.12", NULL};
-    const OpenSymbol symbols[] = {
-        {"cublasCreate_v2", &blas.create},
-        {"cublasSetStream_v2", &blas.set_stream},
-        {"cublasSetWorkspace_v2", &blas.set_workspace},
-        {"cublasSetMathMode", &blas.set_math},
-        {"cublasGetStatusString", &blas.status},
-        {"cublasSgemm_v2", &blas.sgemm},
-        {"cublasSgemmStridedBatched", &blas.sgemm_batched},
-        {"cublasGemmStridedBatchedEx", &blas.gemm},
-    };
+    static const char *const names[] = {CUBLAS_FUNCTIONS(OPEN_NAME, OPEN_NAME)};
     if (blas.loaded) return 0;
     if (!lt.api && !(lt.api = cublaslt_api(err))) return -1;
-    if (open_library(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
+    if (open_library(files, OPEN_FUNCTIONS(names, &blas), err)) return -1;
     blas.loaded = 1;
     return 0;
 }

@@ -90,32 +90,29 @@ static int check(int status, const char *what, Error *err)
 static int load(Error *err)
 {
     static const char *const files[] = {"libcudnn.so.9", NULL};
-    const OpenSymbol symbols[] = {
-        {"cudnnCreate", &dnn.create},
-        {"cudnnSetStream", &dnn.set_stream},
-        {"cudnnGetErrorString", &dnn.status},
-        {"cudnnCreateTensorDescriptor", &dnn.tensor_create},
-        {"cudnnSetTensorNdDescriptor", &dnn.tensor_set},
-        {"cudnnDestroyTensorDescriptor", &dnn.tensor_destroy},
-        {"cudnnCreateFilterDescriptor", &dnn.filter_create},
-        {"cudnnSetFilterNdDescriptor", &dnn.filter_set},
-        {"cudnnDestroyFilterDescriptor", &dnn.filter_destroy},
-        {"cudnnCreateConvolutionDescriptor", &dnn.convolution_create},
-        {"cudnnSetConvolutionNdDescriptor", &dnn.convolution_set},
-        {"cudnnSetConvolutionMathType", &dnn.convolution_math},
-        {"cudnnDestroyConvolutionDescriptor", &dnn.convolution_destroy},
-        {"cudnnSetConvolutionGroupCount", &dnn.convolution_groups},
-        {"cudnnGetConvolutionForwardAlgorithm_v7", &dnn.way[0].choose},
-        {"cudnnGetConvolutionForwardWorkspaceSize", &dnn.way[0].workspace},
-        {"cudnnConvolutionForward", &dnn.way[0].run},
-        {"cudnnGetConvolutionBackwardDataAlgorithm_v7", &dnn.way[1].choose},
-        {"cudnnGetConvolutionBackwardDataWorkspaceSize", &dnn.way[1].workspace},
-        {"cudnnConvolutionBackwardData", &dnn.way[1].run},
-    };
+    static const char *const names[] = {"cudnnCreate",
+                                        "cudnnSetStream",
+                                        "cudnnGetErrorString",
+                                        "cudnnCreateTensorDescriptor",
+                                        "cudnnSetTensorNdDescriptor",
+                                        "cudnnDestroyTensorDescriptor",
+                                        "cudnnCreateFilterDescriptor",
+                                        "cudnnSetFilterNdDescriptor",
+                                        "cudnnDestroyFilterDescriptor",
+                                        "cudnnCreateConvolutionDescriptor",
+                                        "cudnnSetConvolutionNdDescriptor",
+                                        "cudnnSetConvolutionMathType",
+                                        "cudnnSetConvolutionGroupCount",
+                                        "cudnnDestroyConvolutionDescriptor",
+                                        "cudnnGetConvolutionForwardAlgorithm_v7",
+                                        "cudnnGetConvolutionForwardWorkspaceSize",
+                                        "cudnnConvolutionForward",
+                                        "cudnnGetConvolutionBackwardDataAlgorithm_v7",
+                                        "cudnnGetConvolutionBackwardDataWorkspaceSize",
+                                        "cudnnConvolutionBackwardData"};
     Nvrtc *compiler;
     if (dnn.loaded) return 0;
-    if (library_cublas_load(err) ||
-        open_library(files, symbols, sizeof symbols / sizeof *symbols, err) ||
+    if (library_cublas_load(err) || open_library(files, OPEN_FUNCTIONS(names, &dnn), err) ||
         library_engine_load(err))
         return -1;
     /* Some engines are compiled by cuDNN, which would find NVRTC on the loader's path alone. */

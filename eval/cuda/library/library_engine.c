@@ -94,17 +94,12 @@ static struct {
 int library_engine_load(Error *err)
 {
     static const char *const files[] = {"libcudnn.so.9", NULL};
-    const OpenSymbol symbols[] = {
-        {"cudnnBackendCreateDescriptor", &dnn.create},
-        {"cudnnBackendDestroyDescriptor", &dnn.destroy},
-        {"cudnnBackendFinalize", &dnn.finalize},
-        {"cudnnBackendSetAttribute", &dnn.set},
-        {"cudnnBackendGetAttribute", &dnn.get},
-        {"cudnnBackendExecute", &dnn.execute},
-        {"cudnnGetErrorString", &dnn.status},
-    };
+    static const char *const names[] = {
+        "cudnnBackendCreateDescriptor", "cudnnBackendDestroyDescriptor", "cudnnBackendFinalize",
+        "cudnnBackendSetAttribute",     "cudnnBackendGetAttribute",      "cudnnBackendExecute",
+        "cudnnGetErrorString"};
     if (dnn.loaded) return 0;
-    if (open_library(files, symbols, sizeof symbols / sizeof *symbols, err)) return -1;
+    if (open_library(files, OPEN_FUNCTIONS(names, &dnn), err)) return -1;
     dnn.loaded = 1;
     return 0;
 }

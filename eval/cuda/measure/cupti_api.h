@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "gpu/open.h"
 
 typedef struct {
     size_t size;
@@ -188,9 +188,7 @@ typedef void CuptiBufferFull(void *context, uint32_t stream, uint8_t *buffer, si
 /* clang-format on */
 
 typedef struct {
-#define X(exported, name, args) int(*name) args;
-    CUPTI_FUNCTIONS(X)
-#undef X
+    CUPTI_FUNCTIONS(OPEN_INT)
 } Cupti;
 
 /* The table of functions; NULL: there is no CUPTI, or it is too old. The library stays open. */

@@ -125,15 +125,16 @@ static void test_other_libraries(void **state)
     assert_non_null(strstr(
         err.text, "libnvrtc.so.13 has no nvrtcVersion: expected NVRTC of CUDA 11.8 or later"));
     assert_int_equal(file_write_atomic(broken, "no library", 10, &err), 0);
-    const OpenSymbol symbols[] = {{"nothing", &slot}};
+    const char *const missing[] = {"nothing"};
+    const OpenFunctions *functions = OPEN_FUNCTIONS(missing, &slot);
     const char *const none[] = {"libquern-none.so", NULL}, *const bad[] = {"libbroken.so", NULL},
                       *const old[] = {"libnvrtc.so.13", NULL};
-    assert_int_equal(open_library(none, symbols, 1, &err), -1);
+    assert_int_equal(open_library(none, functions, &err), -1);
     assert_non_null(strstr(
-        err.text, "no libquern-none.so in $CUDA_HOME, on the loader's path or in /usr/local/cuda"));
-    assert_int_equal(open_library(bad, symbols, 1, &err), -1);
+        err.text, "no libquern-none.so in $CUDA_HOME, on the loader's path, in /usr/local/cuda"));
+    assert_int_equal(open_library(bad, functions, &err), -1);
     assert_non_null(strstr(err.text, "libbroken.so"));
-    assert_int_equal(open_library(old, symbols, 1, &err), -1);
+    assert_int_equal(open_library(old, functions, &err), -1);
     assert_non_null(strstr(err.text, "libnvrtc.so.13 has no nothing"));
     free(home), free(dir), free(broken);
 }
