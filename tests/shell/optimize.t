@@ -136,7 +136,8 @@ optimize "${row[@]}" "${here[@]}" BUDGET=9m
 ok $? "the same command finds the same, and makes nothing again"
 optimize "${row[@]}" TO=c "${here[@]}" BUDGET=9m; [ $rc = 1 ] &&
   grep -q 'the first kernel is no package: .* runs aten.linear.default: only a torch package' err &&
-  grep -q 'not confirmed: .* runs aten.linear.default: only a torch package' err
+  grep -q 'not confirmed: .* runs aten.linear.default: only a torch package' err &&
+  grep -q 'the fastest kernel, .*best.cu, is no package; ' err
 ok $? "a package that a kernel cannot have is named"
 optimize "${row[@]}" "${here[@]}" TO=torch RUN=other BUDGET=1s
 [ $rc = 0 ] && [ -s runs/other/row/package.json ] && grep -q '^package: runs/other/row$' out
