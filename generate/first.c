@@ -369,6 +369,32 @@ static int store_costly(Plan *p, const Kernel *k)
     return 1;
 }
 
+/* What lies in memory for the fold of a pair: the one point of as many elements that both are needed for, and
+ * nothing else of either; else the fold. */
+static int point_of_pair(const Plan *p, int fold)
+{
+    const Nodes *n = &p->nodes;
+    int found = -1, others = n->node[fold].pair < 0 || n->node[fold].parts;
+    unsigned char *same = memory_array((size_t)n->n, 1); /* the same elements as one of the two */
+    for (int i = 0; i < n->n && !others; i++) {
+        const Node *x = &n->node[i];
+        int reads = 0, all = x->kind == NODE_POINT;
+        same[i] = i == fold || i == n->node[fold].pair;
+        others |= same[i] && is_output(p, i);
+        for (int a = 0; a < 3; a++) {
+            reads |= x->arg[a] >= 0 && same[x->arg[a]];
+            all &= x->arg[a] < 0 || same[x->arg[a]];
+        }
+        if (!reads || same[i]) continue;
+        const int whole = size_same(node_count(x), node_count(&n->node[fold]));
+        same[i] = x->kind == NODE_VIEW && whole && !is_output(p, i);
+        others |= !same[i] && (!all || !whole || found >= 0);
+        if (!same[i]) found = i;
+    }
+    free(same);
+    return found >= 0 && !others ? found : fold;
+}
+
 /* Traces a kernel, and stores what has to lie in memory before. */
 static int trace_whole(Plan *p, int node, Kernel *k)
 {
@@ -380,6 +406,7 @@ static int trace_whole(Plan *p, int node, Kernel *k)
         if (!rc && apart < 0 && store_costly(p, k)) continue;
         if (!rc && apart < 0) return 0;
         if (rc < 0) return rc;
+        k->wanted = p->plain || rc <= 0 ? k->wanted : point_of_pair(p, k->wanted);
         int pair = node_at(p, k->wanted)->pair;
         store(p, p->plain ? k->wanted : layout_stored(&p->nodes, k->wanted));
         if (pair >= 0 && layout_apart(k) >= 0) store(p, pair); /* one kernel computes both */

@@ -60,12 +60,13 @@ static int depends_on(const Kernel *k, const Index *at, int axis)
     return depends;
 }
 
-/* The step reads along another axis than `across`, which it depends on. */
+/* The step reads along another axis than `across`, which it depends on. Terms of a looped fold lie together,
+ * and neighbours along `across` have the next ones. */
 static int is_moved(const Kernel *k, int step, int across)
 {
     const Index *at = &k->step[step].at;
     int axis = is_read(k, step) ? walked(k, at) : -1;
-    return axis >= 0 && axis != across && !size_is(at->by[across], 0);
+    return axis >= 0 && axis != across && !(k->looped >> axis & 1) && !size_is(at->by[across], 0);
 }
 
 /* The same along an axis of the results, also where coordinates lie between. */
@@ -93,7 +94,9 @@ int layout_apart(const Kernel *k)
     const int several = k->rows != index_axes(&k->root[0].at);
     for (int f = 0; f < k->n; f++) {
         int own = walked(k, &k->step[f].at);
-        if (k->nodes->node[k->step[f].node].kind != NODE_FOLD || k->step[f].arg[0] < 0) continue;
+        if (k->nodes->node[k->step[f].node].kind != NODE_FOLD || k->step[f].arg[0] < 0 ||
+            k->step[f].looped)
+            continue;
         if (!several && (own < 0 || own == across)) continue;
         for (int i = 0; i < k->n; i++)
             if (is_moved(k, i, across) && (several || reads_along(k, i, own)))

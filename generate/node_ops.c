@@ -342,6 +342,8 @@ static void row_folds(Nodes *n, int x, int dim, int *most, int *sum)
     *sum = node_made(n, "a + b", s[0], s[1]);
 }
 
+static int composed(Nodes *n, const NodeCall *c, Error *err);
+
 static int softmax(Nodes *n, const NodeCall *c, Error *err)
 {
     const OpCall *call = c->call[0];
@@ -358,6 +360,28 @@ static int softmax(Nodes *n, const NodeCall *c, Error *err)
     int y = s.logarithm ? node_made(n, "a - b", less, node_made(n, "log(a)", sum, -1))
                         : node_made(n, "a / b", node_made(n, "exp(a)", less, -1), sum);
     c->result[0] = node_cast(n, y, call->result[0].dtype);
+    return 0;
+}
+
+/* One pass gives the largest element and the sum of exponentials. An infinite one is the result, as where it is
+ * taken for 0. Of half types the sum's logarithm is rounded, and of no dimensions, elements or numbers nothing is
+ * known here. */
+static int logsumexp(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    const int a = node_operand(c, 0), keep = (int)call->arg[2].integer[0];
+    unsigned dims = 0;
+    for (int i = 0; i < call->arg[1].n; i++) {
+        int dim;
+        if (op_dim(call->arg[1].integer[i], call->tensor[0].rank, &dim, err)) return -1;
+        dims |= 1u << dim;
+    }
+    if (a < 0 || !dims || n->plain || n->node[a].dtype != DTYPE_F32) return composed(n, c, err);
+    for (int k = 0; k < SIZE_BINDINGS; k++)
+        if (!op_elements(op_tensor(c->call[k], 0))) return composed(n, c, err);
+    const int sum = node_pair(n, FOLD_EXPSUM, FOLD_MAX, node_made(n, "a", a, -1), dims),
+              most = kept_to(n, n->node[sum].pair, a, dims, keep);
+    c->result[0] = node_made(n, "isinf(b) ? b : log(a) + b", kept_to(n, sum, a, dims, keep), most);
     return 0;
 }
 
@@ -721,6 +745,7 @@ int nodes_of_call(Nodes *n, const NodeCall *c, Error *err)
     if (op->infer == strided_infer) return strided(n, c, err);
     if (op->plain == reduction_plain) return reduction(n, c, err);
     if (op->plain == softmax_plain) return softmax(n, c, err);
+    if (!strcmp(op->name, "aten.logsumexp.default")) return logsumexp(n, c, err);
     if (op->reference && op->infer == chain_infer) return composed(n, c, err);
     if (is_norm(op)) return norm(n, c, err);
     if (op->flags & OP_VIEW) return viewed(n, c, err);
