@@ -162,20 +162,18 @@ static int softmax_of_node(const Nodes *n, int node)
 }
 
 /* The one product among the op lines on which a node depends elementwise; -1: there is none, -2: several. */
-static int find_product(const Nodes *n, int node, int depth)
+static int find_product(const Nodes *n, int node)
 {
-    const Node *x = &n->node[node];
+    unsigned char *seen = memory_array((size_t)n->n, 1);
     int found = -1;
-    if (x->kind == NODE_KEPT) {
+    node_mark(n, node, seen);
+    for (int i = 0; i < n->n; i++) {
         Product p;
-        return product_of_call(&n->sizes->bound[0]->calls[x->line].call, &p) ? node : -1;
+        if (seen[i] && n->node[i].kind == NODE_KEPT &&
+            product_of_call(&n->sizes->bound[0]->calls[n->node[i].line].call, &p))
+            found = found == -1 ? i : -2;
     }
-    if ((x->kind != NODE_POINT && x->kind != NODE_VIEW) || depth > 40) return -1;
-    for (int i = 0; i < 3; i++) {
-        int own = x->arg[i] < 0 ? -1 : find_product(n, x->arg[i], depth + 1);
-        if (own == -2 || (own >= 0 && found >= 0 && own != found)) return -2;
-        if (own >= 0) found = own;
-    }
+    free(seen);
     return found;
 }
 
@@ -183,7 +181,7 @@ static int find_product(const Nodes *n, int node, int depth)
 
 typedef struct {
     const Nodes *n;
-    unsigned char *needed,
+    unsigned char *needed, *looked,
         *inside; /* by node; inside: on the way from the weights to the product. 2: not */
     int line;    /* of the second product */
     int shared;
@@ -205,7 +203,8 @@ static int is_elementwise(const Readers *r, int node, int given)
 {
     const Nodes *n = r->n;
     const Node *x = &n->node[node];
-    if (node == given) return 1;
+    if (node == given || r->looked[node]) return 1;
+    r->looked[node] = 1;
     if (x->kind == NODE_VIEW && same_elements(n, node) == node) return 0;
     for (int i = 0; i < 3; i++)
         if (x->arg[i] >= 0 && r->inside[x->arg[i]] == 1 &&
@@ -239,6 +238,7 @@ static int is_alone(const Nodes *n, const Attended *a, int weights)
     Readers r = {.n = n, .line = a->line};
     r.needed = memory_array((size_t)n->n + 1, 1);
     r.inside = memory_array((size_t)n->n + 1, 1);
+    r.looked = memory_array((size_t)n->n + 1, 1);
     find_inside(&r, weights, a->given);
     for (int i = 0; i < n->graph->n_outputs; i++) {
         r.shared |= r.inside[n->output[i]] == 1;
@@ -247,6 +247,7 @@ static int is_alone(const Nodes *n, const Attended *a, int weights)
     const int alone = !r.shared && is_elementwise(&r, a->scores, a->given);
     free(r.needed);
     free(r.inside);
+    free(r.looked);
     return alone;
 }
 
@@ -273,7 +274,7 @@ static int read_pair(const Nodes *n, int node, Attended *a)
         const int x = softmax_of_node(n, weights);
         a->is_soft = x >= 0;
         a->scores = a->is_soft ? x : weights;
-        a->given = find_product(n, a->scores, 0);
+        a->given = find_product(n, a->scores);
         ok = a->given >= 0;
     }
     if (ok) line = n->node[a->given].line;

@@ -285,24 +285,15 @@ double convolve_us(const Nodes *n, const MatrixProduct *m)
            (seconds(&b, m) - (n->node[m->side[PRODUCT_B].node].packed ? pack_seconds(&b) : 0));
 }
 
-/* A node is made of another one elementwise, or of places of it. */
-static int is_made(const Nodes *n, int node, int of, int depth)
-{
-    const Node *x = &n->node[node];
-    int made = node == of;
-    if (x->kind != NODE_VIEW && x->kind != NODE_POINT) return made;
-    for (int i = 0; i < 3 && !made && depth < NEAR; i++)
-        made = x->arg[i] >= 0 && is_made(n, x->arg[i], of, depth + 1);
-    return made;
-}
-
 /* A fold reads what is made of a node, and may have it in the library's order. */
 static int is_folded(const Nodes *n, int of)
 {
-    int folded = 0;
-    for (int i = 0; i < n->n && !folded; i++)
-        folded = (n->node[i].kind == NODE_FOLD || n->node[i].kind == NODE_SCAN) &&
-                 is_made(n, n->node[i].arg[0], of, 0);
+    unsigned char *seen = memory_array((size_t)n->n, 1);
+    for (int i = 0; i < n->n; i++)
+        if (n->node[i].kind == NODE_FOLD || n->node[i].kind == NODE_SCAN)
+            node_mark(n, n->node[i].arg[0], seen);
+    const int folded = seen[of];
+    free(seen);
     return folded;
 }
 

@@ -73,7 +73,12 @@ typedef struct {
     int n_open;  /* folds of rows whose elements are traced now */
     int has_own; /* a fold that is placed gets axes of its own */
     int again;   /* the kernel is traced anew: one more fold is looped */
-    int wanted;  /* the node that must lie in memory before: -1 */
+    int n_traced;
+    struct {
+        int node, inside, step;
+        Index at;
+    } traced[KERNEL_STEPS]; /* points: each is looked at once under a condition, not once a use */
+    int wanted;             /* the node that must lie in memory before: -1 */
 } Kernel;
 
 /* Begins a kernel of one result, and of the parts of the fold that it is paired with. 0: done; 1: the node

@@ -91,6 +91,15 @@ int node_coordinate(Nodes *n, int a, int axis)
     return node_add(n, &x);
 }
 
+void node_mark(const Nodes *n, int node, unsigned char *seen)
+{
+    const Node *x = &n->node[node];
+    if (seen[node]) return;
+    seen[node] = 1;
+    for (int i = 0; i < 3 && (x->kind == NODE_VIEW || x->kind == NODE_POINT); i++)
+        if (x->arg[i] >= 0) node_mark(n, x->arg[i], seen);
+}
+
 static void in_order(Node *x)
 {
     Size step = size_number(1);

@@ -103,6 +103,8 @@ void node_key(const Nodes *n, int node, char out[GRAPH_NAME]);
 int node_name_taken(const Nodes *n, const char *name);
 Size node_count(const Node *x);
 int node_same_shape(const Node *a, const Node *b);
+/* Sets seen[i] for a node, and what it is made of elementwise or by places. Each is looked at once. */
+void node_mark(const Nodes *n, int node, unsigned char *seen);
 
 /* An operator at every binding, and the nodes of its tensors: what it becomes. result[i] is set for each of
  * its results. 0: done; 1: it stays an op line; -1: *err. */

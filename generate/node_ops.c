@@ -363,9 +363,8 @@ static int softmax(Nodes *n, const NodeCall *c, Error *err)
     return 0;
 }
 
-/* One pass gives the largest element and the sum of exponentials. An infinite one is the result, as where it is
- * taken for 0. Of half types the sum's logarithm is rounded, and of no dimensions, elements or numbers nothing is
- * known here. */
+/* One pass gives the largest element and the sum of exponentials. An infinite one is the result, as where it
+ * is taken for 0. Of half types the logarithm is rounded before it is added. */
 static int logsumexp(Nodes *n, const NodeCall *c, Error *err)
 {
     const OpCall *call = c->call[0];

@@ -251,7 +251,7 @@ static int chosen_part(Kernel *k, const Node *x, const Index *at, Error *err)
     return size_less(before.scale, size_plus(least, size_number(1))) ? 2 : -1;
 }
 
-static int trace_point(Kernel *k, int node, const Index *at, Error *err)
+static int compute_point(Kernel *k, int node, const Index *at, Error *err)
 {
     const Node choice = k->nodes->node[node];
     const int part = chosen_part(k, &choice, at, err);
@@ -282,6 +282,23 @@ static int trace_point(Kernel *k, int node, const Index *at, Error *err)
     }
     if (any && !inside) s.inside = 0; /* nothing that it needs asks for the condition */
     return add_step(k, &s, err);
+}
+
+static int trace_point(Kernel *k, int node, const Index *at, Error *err)
+{
+    const int inside = k->inside;
+    for (int i = 0; i < k->n_traced; i++)
+        if (k->traced[i].node == node && k->traced[i].inside == inside &&
+            index_same(&k->traced[i].at, at))
+            return k->traced[i].step;
+    const int step = compute_point(k, node, at, err);
+    if (step >= 0 && k->n_traced < KERNEL_STEPS) {
+        k->traced[k->n_traced].node = node;
+        k->traced[k->n_traced].inside = inside;
+        k->traced[k->n_traced].step = step;
+        k->traced[k->n_traced++].at = *at;
+    }
+    return step;
 }
 
 static Size product(const Axes *a, unsigned mask)

@@ -904,6 +904,63 @@ static void test_steps_are_looked_at_once(void **state)
     task_free(t);
 }
 
+/* Also where a step reads two that read one, and where these are the scores of an attention. */
+static void test_branches_that_meet_are_looked_at_once(void **state)
+{
+    enum { STEPS = 26, LINES = 3 * STEPS + 5 };
+    static char text[LINES][64];
+    const char *lines[LINES];
+    Generated g;
+    Error err;
+    Small s = {.axes = {{"rows", NULL, 64}}};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        s.inputs[i] = (DraftTensor){.name = (const char *[]){"q", "k", "v"}[i],
+                                    .dtype = DTYPE_F32,
+                                    .rank = 3,
+                                    .shape = {"2", "rows", "16"}};
+    snprintf(text[0], sizeof text[0], "kt = aten.permute(k, [0, 2, 1])");
+    snprintf(text[1], sizeof text[1], "c0 = aten.bmm(q, kt)");
+    for (int i = 0; i < STEPS; i++) {
+        snprintf(text[3 * i + 2], sizeof *text, "a%d = aten.sigmoid(c%d)", i, i);
+        snprintf(text[3 * i + 3], sizeof *text, "b%d = aten.tanh(c%d)", i, i);
+        snprintf(text[3 * i + 4], sizeof *text, "c%d = aten.mul.Tensor(a%d, b%d)", i + 1, i, i);
+    }
+    snprintf(text[LINES - 3], sizeof *text, "s = aten.softmax.int(c%d, 2)", STEPS);
+    snprintf(text[LINES - 2], sizeof *text, "h = aten.bmm(s, v)");
+    snprintf(text[LINES - 1], sizeof *text, "y = aten.tanh(h)");
+    for (int i = 0; i < LINES; i++) lines[i] = text[i];
+    small(&s, lines, LINES, 1, 3);
+    Task *t = planned(&s.d);
+    if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
+    assert_non_null(strstr(g.source, "tanh"));
+    free(g.source);
+    task_free(t);
+}
+
+/* What others need of the largest element and the sum of exponentials is one value of a row. */
+static void test_a_logarithm_of_a_sum_is_one_launch(void **state)
+{
+    static const char *const lines[] = {
+        "a = aten.logsumexp(x, [1], True)", "b = aten.sub.Tensor(x, a)",
+        "c = aten.logsumexp(b, [0], True)", "y = aten.sub.Tensor(b, c)"};
+    Small s = {.axes = {{"rows", NULL, 8192}, {"cols", NULL, 8192}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){4, 2, 1}), "kernel_2<<<", "kernel_3<<<");
+}
+
+/* The largest of a few neighbours is a loop in the norm's kernel. */
+static void test_few_terms_in_a_norm_are_a_loop(void **state)
+{
+    static const char *const lines[] = {"v = aten.view(x, [rows, 256, 4])",
+                                        "a = aten.amax(v, [-1])",
+                                        "y = aten.layer_norm(a, [256], None, None, 1e-05)"};
+    Small s = {.axes = {{"rows", NULL, 4096}}, .inputs = {tensor("x", DTYPE_F32, "rows", "1024")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){3, 1, 1}), "kernel_1<<<", "kernel_2<<<");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -955,6 +1012,9 @@ int main(void)
         cmocka_unit_test(test_tiles_fill_a_round),
         cmocka_unit_test(test_uneven_lines_cost_more),
         cmocka_unit_test(test_steps_are_looked_at_once),
+        cmocka_unit_test(test_branches_that_meet_are_looked_at_once),
+        cmocka_unit_test(test_a_logarithm_of_a_sum_is_one_launch),
+        cmocka_unit_test(test_few_terms_in_a_norm_are_a_loop),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
