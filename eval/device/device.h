@@ -211,6 +211,7 @@ typedef struct {
     double own_flops; /* the least that the plan's own launches compute; INFINITY: unknown */
     double own_bytes; /* the least that they move; 0: it is not known */
     int compared;     /* the caller compares the outputs if they are comparable */
+    int64_t position; /* of so many, the last and another one alone are compared; 0: most are */
     uint64_t seed;    /* by which blocks are drawn */
     const DevicePtr *outputs; /* n_outputs buffers */
     int n_outputs;

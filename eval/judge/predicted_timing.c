@@ -223,6 +223,7 @@ static int predict_timed(Judgement *j, TimedContents *c, uint64_t seed, DeviceTi
     if (!rc) {
         s.outputs = r.memory.outputs;
         s.compared = timed_is_compared(c);
+        s.position = timed_costly_of(c);
         allow_op_lines(&r, &s);
         rc = l->ops->prediction->sample(l->device, r.launches, r.n_launches, &s, out, f);
         if (rc > 0) run_fault(&r, f);

@@ -16,6 +16,7 @@
 #include "eval/sim/missing.h"
 #include "eval/sim/sample.h"
 #include "eval/sim/sample_order.h"
+#include "eval/sim/sample_ways.h"
 #include "eval/sim/spills.h"
 #include "eval/sim/time/extrapolate.h"
 #include "eval/sim/time/line_costs.h"
@@ -452,6 +453,7 @@ typedef struct {
     LaunchTime *times; /* one a launch */
     LineCosts lines;
     SampledOutputs outputs;
+    WaysRan ran;           /* of the launch that was sampled last */
     PlanCoverage *covered; /* NULL: it is not wanted */
     int scaled;            /* launches that were not run */
     int open;              /* it is not known what some blocks do of the plan's own launches */
@@ -617,6 +619,7 @@ static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
         r = run_sample(d, g, i, &s, &d->predicted.counts[was], fault);
     }
     steady_forget(&d->mem);
+    if (!r && !s.stuck) sample_ways_note(&s, l, &g->ran);
     sample_release(&s);
     census_release(&census);
     return r;
@@ -672,6 +675,16 @@ static void hold_compared(const Device *d, Sampling *g)
         if (!launches[i].library_args && !launches[i].op_line) g->times[i].seconds *= factor;
 }
 
+/* Runs other blocks of launch i, whose outputs are compared, too, where its blocks read what is complete. */
+static int sample_others(Device *d, Sampling *g, int i, Fault *fault)
+{
+    SampledOutputs *o = &g->outputs;
+    if (!g->ran.n || !g->out->compared || o->complete_until <= i || o->guessed) return 0;
+    int r = sample_ways_run(d, &g->launches[i], &g->ran, g->out, fault);
+    if (r == 2 || d->mem.assumed) o->complete_until = i;
+    return r == 2 ? 0 : r;
+}
+
 /* Counters and time of launch i. Returns as sim_run_blocks. */
 static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
 {
@@ -680,7 +693,7 @@ static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
     Error why;
     int r = 0;
     memset(fault, 0, sizeof *fault);
-    g->interval = 0;
+    g->interval = g->ran.n = 0;
     if (renew(d, l, &fault->error)) return -1;
     if (l->library_args) { /* what it writes reads as zeros */
         g->outputs.guessed = 1;
@@ -702,6 +715,7 @@ static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
         log_debug("launch %d, %s: %.2f us, by %s", i, l->kernel, 1e6 * g->times[i].seconds,
                   g->times[i].bound);
     if (!r) add_lines(d, l, counts, &g->times[i], &g->lines);
+    if (!r) r = sample_others(d, g, i, fault);
     g->half_s += g->interval * g->times[i].seconds;
     return r;
 }

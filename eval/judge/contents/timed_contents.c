@@ -190,6 +190,13 @@ int timed_is_compared(TimedContents *c)
     return timed_elements_can(c) || is_whole(t, w) || max_positions(t, w, &costly) > 0;
 }
 
+int64_t timed_costly_of(const TimedContents *c)
+{
+    int costly;
+    const Workload *w = c->test.workload;
+    return max_positions(c->task, w, &costly) && costly ? w->axis[c->task->rotates] : 0;
+}
+
 const char *timed_unit(TimedContents *c)
 {
     const Task *t = c->test.task;

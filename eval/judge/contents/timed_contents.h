@@ -41,6 +41,8 @@ void timed_contents_free(TimedContents *c);
 
 /* Can outputs be compared? */
 int timed_is_compared(TimedContents *c);
+/* Of how many positions few alone are compared, the last that is written always; 0: where most are. */
+int64_t timed_costly_of(const TimedContents *c);
 /* The name of the unit that timed_compare counts in: an axis, or "elements". */
 const char *timed_unit(TimedContents *c);
 /* Elements [from, from + n) of an input as doubles. */

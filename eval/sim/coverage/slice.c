@@ -124,16 +124,40 @@ static void decode(const Growth *g, int inst, Numbers *n, SliceInst *out)
     n->reg[out->guard.slot] = in->guard;
 }
 
+/* The kind asks which way a block goes, not where it accesses memory. */
+static int is_of_ways(SliceKind kind)
+{
+    return kind == SLICE_BRANCHES || kind == SLICE_CHOICES;
+}
+
+static void need_predicate(Growth *g, Numbers *n, const PtxOperand *o)
+{
+    SliceSource s = {.kind = SOURCE_REGISTER};
+    if (o->kind != OPND_REG || o->cls != REG_PRED) return;
+    s.slot = slots_of(&n->slots, o);
+    note_registers(o, n);
+    need(g, &s, n->cls, n->reg);
+}
+
+static void need_choices(Growth *g, Numbers *n)
+{
+    for (int i = 0; i < g->f->n_insts; i++) {
+        const PtxInst *in = &g->f->insts[i];
+        if (!strcmp(in->op, "selp") && in->n_operands > 3) need_predicate(g, n, &in->operands[3]);
+    }
+}
+
 static void grow(Growth *g, Numbers *n)
 {
     SliceInst s;
     for (int i = 0; i < g->f->n_insts; i++)
         if (g->stores[i]) take(g, i);
-    for (int b = 0; b < g->flow.n && g->kind == SLICE_BRANCHES; b++)
+    for (int b = 0; b < g->flow.n && is_of_ways(g->kind); b++)
         if (g->flow.blocks[b].end == ENDS_BRANCH) {
             g->decides[b] = 1;
             take(g, g->flow.blocks[b].last - 1);
         }
+    if (g->kind == SLICE_CHOICES) need_choices(g, n);
     while (g->n_work) {
         decode(g, g->work[--g->n_work], n, &s);
         need(g, &s.guard, n->cls, n->reg);
@@ -210,7 +234,7 @@ static void find_stores(Growth *g, uint64_t where)
 {
     Bases bases;
     g->stores = memory_alloc((size_t)g->f->n_insts + 1);
-    if (g->kind == SLICE_BRANCHES) return;
+    if (is_of_ways(g->kind)) return;
     bases_find(g->f, &bases);
     for (int i = 0; i < g->f->n_insts; i++) {
         const PtxInst *in = &g->f->insts[i];
@@ -248,7 +272,7 @@ Slice *slice_new(const PtxModule *m, const PtxFunction *f, uint64_t where, Slice
     Growth g = {.f = f, .kind = kind};
     Numbers n = {0};
     s->f = f;
-    if (kind != SLICE_BRANCHES && (s->why = refusal(m, f))) return s;
+    if (!is_of_ways(kind) && (s->why = refusal(m, f))) return s;
     if (!f->n_insts || flow_find(f, &g.flow)) {
         s->why = "branches that are not followed";
         flow_release(&g.flow);

@@ -88,11 +88,12 @@ typedef struct {
 } Slice;
 
 /* A slice of a kernel decides where the kernel accesses global memory, or which of its instructions run. An
- * atomic both changes and reads earlier contents; an exchange stores. SLICE_CHANGES: stores and atomics. */
-typedef enum { SLICE_STORES, SLICE_LOADS, SLICE_CHANGES, SLICE_BRANCHES } SliceKind;
+ * atomic both changes and reads earlier contents; an exchange stores. SLICE_CHANGES: stores and atomics.
+ * SLICE_CHOICES: branches, and the predicates by which values are selected and instructions guarded. */
+typedef enum { SLICE_STORES, SLICE_LOADS, SLICE_CHANGES, SLICE_BRANCHES, SLICE_CHOICES } SliceKind;
 
 /* Of the accesses of a kind whose address may come from the parameters of `where` (slice_bases.h), or of all
- * branches. */
+ * branches (and choices). */
 Slice *slice_new(const PtxModule *m, const PtxFunction *f, uint64_t where, SliceKind kind);
 void slice_free(Slice *s);
 

@@ -439,6 +439,23 @@ static int guarded(SliceRun *r, const SliceSource *guard, const LaneMask *m, uin
     return n > 0;
 }
 
+/* Notes how often the predicate holds at a place of the kernel: never, for some lanes, for all. */
+static void note_outcome(SliceRun *r, uint64_t place, const Lanes *p, const LaneMask *m)
+{
+    int some = 0, all = 1;
+    if (!r->ways) return;
+    if (p->uniform)
+        some = all = p->v[0] & 1;
+    else
+        for (int i = 0; i < m->n; i++)
+            if (m->on[i]) some |= p->v[i] & 1, all &= p->v[i] & 1;
+    const uint64_t now = 4 * place + (uint64_t)(some + all) + 1,
+                   way = (r->way * 0x9e3779b97f4a7c15u ^ now) * 0xbf58476d1ce4e5b9u;
+    const uint64_t bit = (way ^ way >> 31) % r->n_ways;
+    r->ways[bit / 64] |= 1ull << bit % 64;
+    r->way = now;
+}
+
 static int execute(SliceRun *r, const SliceInst *in, const LaneMask *all)
 {
     uint8_t on[LANES_MAX];
@@ -476,6 +493,8 @@ static int execute(SliceRun *r, const SliceInst *in, const LaneMask *all)
         forget(r, in, &m);
     else
         put(r, in->dests[0], &r->result, &m);
+    if (!rc && in->op == OP_COMPARE && in->n_dests == 1)
+        note_outcome(r, 2 * (uint64_t)in->inst, &r->result, &m);
     return 0;
 }
 
@@ -634,6 +653,7 @@ static int branch(SliceRun *r, int b, uint8_t *on, int *next, int depth)
         return stop(r, "a condition that is not known before it runs",
                     r->slice->insts[k->last > k->first ? k->last - 1 : 0].inst);
     r->budget -= INST_COST + (p.uniform ? 0 : r->n_lanes);
+    note_outcome(r, 2 * (uint64_t)b + 1, &p, &m);
     if (p.uniform) {
         *next = p.v[0] & 1 ? k->target : b + 1;
         return 0;

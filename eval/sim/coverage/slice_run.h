@@ -28,6 +28,8 @@ typedef struct SliceRun {
      * them, and whether a branch within it was not known. NULL: such a branch stops the run. */
     uint64_t *passes;
     uint8_t *open;
+    uint64_t *ways;            /* of ways.h: n_ways bits; NULL: they are not asked for */
+    uint64_t n_ways, way;      /* way: the last outcome */
     struct SliceTrips **trips; /* by block that begins a loop (slice_skip.h) */
     int either;                /* unknown conditions: accesses of both sides are found */
     int sides;                 /* such branches within each other */
