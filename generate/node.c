@@ -259,6 +259,17 @@ static int with_diagonal(Nodes *n, int value, int contents)
     return node_point3(n, "a ? b : c", (int[]){on, contents, old}, n->node[old].dtype);
 }
 
+/* The contents of a tensor of which a value, its diagonal or a part by ranges, has new ones, or -1. */
+static int with_part(Nodes *n, int value, int contents)
+{
+    const int old = n->of[value_at(n, 0, value)->base];
+    const int now = with_diagonal(n, value, contents);
+    const OpTensor *part[SIZE_BINDINGS];
+    if (old < 0 || now >= 0) return now;
+    for (int k = 0; k < SIZE_BINDINGS; k++) part[k] = &value_at(n, k, value)->tensor;
+    return node_with_part(n, old, contents, part);
+}
+
 /* A line's results are the memory of its results, or new contents of an argument's. */
 static int take_results(Nodes *n, int line, const int *result, Error *err)
 {
@@ -268,7 +279,7 @@ static int take_results(Nodes *n, int line, const int *result, Error *err)
         if (result[i] < 0) continue;
         if (base != value) { /* in place */
             const int whole = fills_memory(n, value);
-            const int now = whole ? result[i] : with_diagonal(n, value, result[i]);
+            const int now = whole ? result[i] : with_part(n, value, result[i]);
             if (now < 0)
                 return error_set(err, ERROR_UNSUPPORTED, "%s writes into a part of a tensor",
                                  c->call.op->name);

@@ -20,6 +20,8 @@ int node_fold_to(Nodes *n, Fold how, int a, unsigned dims, int keep);
 int node_number(Nodes *n, double v, Dtype dtype);
 /* Element c of the result is a's element c - low where there is one, else `fill`. */
 int node_pad(Nodes *n, int a, const Size *low, const Size *size, double fill);
+/* A tensor's contents with new ones in a part of it, given at each binding; -1: it is no part by ranges. */
+int node_with_part(Nodes *n, int old, int contents, const OpTensor *const part[SIZE_BINDINGS]);
 /* 1: a is two tensors that are joined along a dimension, which are part[0] and part[1]. */
 int node_joined_parts(const Nodes *n, int a, int dim, int part[2]);
 /* a's elements along `axis` under the numbers in `by`. across: the result has by's dimensions in place of the

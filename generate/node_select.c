@@ -1,5 +1,6 @@
 /* Operators that choose elements: joined and padded tensors, triangles, constants, elements by number, and
  * the places of the largest ones. */
+#include <stdio.h>
 #include <string.h>
 
 #include "generate/node_build.h"
@@ -134,6 +135,131 @@ static int joined(Nodes *n, const NodeCall *c, Error *err)
     c->result[0] = y;
     return 0;
 }
+
+/* ---- a part of a tensor ---- */
+
+/* By dimension of a tensor: which coordinates a part has. */
+typedef struct {
+    Size begin[OP_MAX_RANK], size[OP_MAX_RANK];
+    int64_t step[OP_MAX_RANK];
+} Part;
+
+/* The part at one binding: 0; -1: it is none by ranges in the tensor's order. */
+static int read_part(const Node *whole, const OpTensor *x, int binding, Part *p)
+{
+    int64_t rest = x->offset, pitch = node_count(whole).at[binding];
+    int e = 0;
+    for (int d = 0; d < whole->rank; d++) {
+        const int64_t size = whole->size[d].at[binding];
+        pitch /= size > 0 ? size : 1;
+        if (pitch < 1) return -1;
+        const int64_t begin = rest / pitch, one = e < x->rank && x->size[e] == 1;
+        const int64_t step = one ? 1 : e < x->rank ? x->stride[e] / pitch : 0;
+        const int ranged = step > 0 && (one || x->stride[e] % pitch == 0) &&
+                           begin + (x->size[e] - 1) * step < size;
+        rest -= begin * pitch;
+        if (begin >= size || (binding && p->step[d] != (ranged ? step : 1))) return -1;
+        p->begin[d].at[binding] = begin;
+        p->size[d].at[binding] = ranged ? x->size[e] : 1;
+        p->step[d] = ranged ? step : 1;
+        e += ranged;
+    }
+    return e == x->rank && !rest ? 0 : -1;
+}
+
+/* Contents in steps along a dimension, at all of its coordinates: others than the part's are any. */
+static int all_steps(Nodes *n, int contents, const Part *p, int dim, Size size)
+{
+    Node x = node_blank(NODE_COORD, DTYPE_I64);
+    x.rank = n->node[contents].rank;
+    memcpy(x.size, n->node[contents].size, sizeof x.size);
+    x.size[dim] = size;
+    x.axis = dim;
+    int at = node_point(n, "a < p0 ? 0 : (a - p0) / p1 < n ? (a - p0) / p1 : n - 1", DTYPE_I64,
+                        node_add(n, &x), -1);
+    n->node[at].p[0] = (double)p->begin[dim].at[0];
+    n->node[at].p[1] = (double)p->step[dim];
+    n->node[at].scale = p->size[dim];
+    return node_gather(n, contents, at, dim, 0);
+}
+
+/* `known`, and a comparison of the coordinate along a dimension with a size; -1 is known without any. */
+static int and_where(Nodes *n, int known, const char *text, int coordinate, Size with)
+{
+    int y = node_point(n, text, DTYPE_B8, coordinate, -1);
+    n->node[y].type = "long long";
+    n->node[y].scale = with;
+    return known < 0 ? y : node_point(n, "a && b", DTYPE_B8, known, y);
+}
+
+/* The first coordinate of a part is the size less what follows. */
+static void know_begin(SizeTable *t, Size begin, Size size)
+{
+    char text[2 * SIZE_TEXT + 8], whole[SIZE_TEXT], rest[SIZE_TEXT];
+    Size left;
+    Error unused;
+    for (int k = 0; k < SIZE_BINDINGS; k++) left.at[k] = size.at[k] - begin.at[k];
+    if (size_constant(begin) || size_text(t, size, whole, &unused) ||
+        size_text(t, left, rest, &unused))
+        return;
+    snprintf(text, sizeof text, "%s - (%s)", whole, rest);
+    if (strlen(text) < SIZE_TEXT) size_know(t, begin, text);
+}
+
+/* Where an element of the tensor is of the part, as far as dimension `dim` tells. */
+static int in_part(Nodes *n, int known, int old, const Part *p, int dim)
+{
+    const Size size = n->node[old].size[dim], begin = p->begin[dim],
+               step = size_number(p->step[dim]);
+    const int at = node_coordinate(n, old, dim);
+    Size end = begin;
+    int last = 1;
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        end.at[k] += (p->size[dim].at[k] - 1) * step.at[k] + 1;
+        last &= end.at[k] + step.at[k] > size.at[k];
+    }
+    know_begin(n->sizes, begin, size);
+    if (size_is(p->size[dim], 1) && !size_is(size, 1))
+        return and_where(n, known, "a == n", at, begin);
+    if (!size_less(begin, step)) known = and_where(n, known, "a >= n", at, begin);
+    size_know_sum(n->sizes, begin, p->size[dim]);
+    if (!last) known = and_where(n, known, "a < n", at, end);
+    if (p->step[dim] == 1) return known;
+    known = and_where(n, known, "(a - n) % p0 == 0", at, begin);
+    const Node *both = &n->node[known];
+    n->node[both->arg[1] < 0 ? known : both->arg[1]].p[0] = (double)p->step[dim];
+    return known;
+}
+
+int node_with_part(Nodes *n, int old, int contents, const OpTensor *const part[SIZE_BINDINGS])
+{
+    Node whole = n->node[old];
+    Part p;
+    for (int k = 0; k < SIZE_BINDINGS; k++)
+        if (read_part(&whole, part[k], k, &p)) return -1;
+    if (!n->node[contents].rank) {
+        const int one = node_point(n, "a", whole.dtype, contents, -1);
+        for (int d = 0; d < part[0]->rank; d++)
+            for (int k = 0; k < SIZE_BINDINGS; k++) n->node[one].size[d].at[k] = part[k]->size[d];
+        n->node[one].rank = part[0]->rank;
+        contents = one;
+    }
+    contents = node_reshape(n, contents, whole.rank, p.size);
+    int known = -1;
+    for (int d = 0; d < whole.rank; d++) {
+        if (p.step[d] == 1) continue;
+        if (!size_constant(p.begin[d])) return -1;
+        contents = all_steps(n, contents, &p, d, whole.size[d]);
+    }
+    for (int d = 0; d < whole.rank; d++) known = in_part(n, known, old, &p, d);
+    for (int d = 0; d < whole.rank; d++)
+        if (p.step[d] != 1) p.begin[d] = size_number(0);
+    contents = node_pad(n, contents, p.begin, whole.size, 0);
+    return known < 0 ? contents
+                     : node_point3(n, "a ? b : c", (int[]){known, contents, old}, whole.dtype);
+}
+
+/* ---- joined parts ---- */
 
 /* What node_pad has padded, with `low` before it along the dimension and nothing before it elsewhere; -1. */
 static int padded_part(const Nodes *n, int node, int dim, Size low)

@@ -49,6 +49,24 @@ is "vectors of rows that are not whole" \
     "$("$BIN/quern-eval" --task-root "$tmp/column" --task column --device sim:h100 --json "$tmp/column.cu" |
     json_field outcome)" ok
 
+# Parts of a tensor that are written: a column, a range of both dimensions from their ends, steps.
+cat >"$tmp/parts.json" <<'END'
+{"name": "parts", "axes": {"rows": {"size": 64}, "cols": {"size": 48}},
+ "constraints": ["cols >= 8", "rows >= 3"],
+ "inputs": {"x": {"dtype": "float32", "shape": ["rows", "cols"]}},
+ "graph": ["e = aten.exp(x)", "p = aten.slice.Tensor(e, 1, 1, end=7, step=2)", "f = aten.fill_.Scalar(p, 2)",
+           "q = aten.select.int(e, 1, -1)", "s = aten.sum.dim_IntList(x, [1])", "g = aten.copy_(q, s)",
+           "a = aten.slice.Tensor(e, 0, 1, end=3)", "b = aten.slice.Tensor(a, 1, -6, end=-2)",
+           "c = aten.slice.Tensor(x, 0, 0, end=2)", "d = aten.slice.Tensor(c, 1, 0, end=4)",
+           "h = aten.add_.Tensor(b, d)", "y = aten.add.Tensor(e, x)"],
+ "outputs": {"y": {"dtype": "float32", "shape": ["rows", "cols"]}}}
+END
+"$BIN/quern-derive" -o "$tmp/parts" "$tmp/parts.json"
+"$BIN/quern-kernel" --task parts --task-root "$tmp/parts" >"$tmp/parts.cu"
+is "parts of a tensor that are written" \
+    "$("$BIN/quern-eval" --task-root "$tmp/parts" --task parts --device sim:h100 --json "$tmp/parts.cu" |
+    json_field outcome) $(grep -c '^//@ op' "$tmp/parts.cu")" 'ok 0'
+
 # drawn TASK KEPT [BATCH]: a right kernel, of which an operator of a library is all that stays. BATCH: it is
 # timed with a smaller one, since these two take seconds else.
 drawn() {

@@ -529,6 +529,22 @@ static void test_a_diagonal_that_is_written_is_a_choice(void **state)
     expect(source_of(&s, lines, (const int[]){4, 1, 1}), "//@ launch", "//@ op");
 }
 
+/* As caches and encodings do: a column, every second column. */
+static void test_a_part_by_ranges_that_is_written_is_a_choice(void **state)
+{
+    static const char *const lines[] = {
+        "a = aten.exp(x)",
+        "p = aten.select.int(a, 1, -1)",
+        "f = aten.fill_.Scalar(p, 2)",
+        "r = aten.slice.Tensor(a, 1, 0, end=9223372036854775807, step=2)",
+        "h = aten.zero_(r)",
+        "y = aten.add.Tensor(a, x)"};
+    Small s = {.axes = {{"rows", NULL, 64}, {"cols", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){6, 2, 1}), "//@ launch", "//@ op");
+}
+
 static void test_a_step_may_be_one_more_than_a_product(void **state)
 {
     static const char *const lines[] = {"d = aten.diagonal(x)", "y = aten.exp(d)"};
@@ -987,6 +1003,7 @@ int main(void)
         cmocka_unit_test(test_axes_that_are_equal_vary_together),
         cmocka_unit_test(test_a_graph_that_cannot_be_written_stays_as_it_is),
         cmocka_unit_test(test_a_diagonal_that_is_written_is_a_choice),
+        cmocka_unit_test(test_a_part_by_ranges_that_is_written_is_a_choice),
         cmocka_unit_test(test_a_step_may_be_one_more_than_a_product),
         cmocka_unit_test(test_a_size_of_an_input_is_an_expression_of_the_task),
         cmocka_unit_test(test_products_are_rounded_before_folds_are_subtracted),
