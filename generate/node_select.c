@@ -367,6 +367,29 @@ static int ranged(Nodes *n, const NodeCall *c, Error *err)
     return 0;
 }
 
+/* Steps of a fixed number: both halves count from their own end, as PyTorch does. */
+static int stepped(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    const double from = call->arg[0].number, to = call->arg[1].number;
+    const int64_t steps = call->arg[2].integer[0];
+    Node x = node_blank(NODE_COORD, DTYPE_I64);
+    (void)err;
+    if (call->result[0].dtype != DTYPE_F32 || steps < 2 || steps > 1 << 24) return 1;
+    for (int k = 1; k < SIZE_BINDINGS; k++)
+        if (c->call[k]->arg[0].number != from || c->call[k]->arg[1].number != to ||
+            c->call[k]->arg[2].integer[0] != steps)
+            return 1;
+    result_shape(c, 0, &x);
+    int y =
+        node_point(n, "a < p0 ? p1 + p2 * a : p3 - p2 * (p4 - a)", DTYPE_F32, node_add(n, &x), -1);
+    const double p[] = {(double)((steps + 1) / 2), from, (to - from) / (double)(steps - 1), to,
+                        (double)(steps - 1)};
+    memcpy(n->node[y].p, p, sizeof p);
+    c->result[0] = y;
+    return 0;
+}
+
 /* 1 where a class is the one that a number stands for. */
 static int one_hot(Nodes *n, const NodeCall *c, Error *err)
 {
@@ -562,6 +585,7 @@ int node_select(Nodes *n, const NodeCall *c, Error *err)
                    {"aten.new_ones", constant},
                    {"aten.new_full", constant},
                    {"aten.arange.", ranged},
+                   {"aten.linspace.", stepped},
                    {"aten.one_hot.", one_hot},
                    {"aten.embedding.", embedded},
                    {"aten.gather.", gathered},
