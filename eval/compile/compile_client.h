@@ -13,9 +13,9 @@ typedef struct Compiler Compiler;
 typedef struct {
     const char *cache_dir; /* NULL: no cache */
     size_t cache_bytes;    /* bound of the cache's size; 0: 1 GiB */
-    int cpu_s;             /* limit of one compilation in CPU seconds; 0: $COMPILE_S, else 10; three
-                              times that with CUTLASS; one that uses it up is compiled again, within
-                              0.7 of it */
+    int cpu_s; /* limit of one compilation in CPU seconds; 0: $COMPILE_S, else 10; one more
+                              for each 16 KiB of the source; three times that with CUTLASS; one that
+                              uses it up is compiled again, within 0.7 of it */
 } CompilerOptions;
 
 /* Start quern-compile without waiting until it is ready. */
