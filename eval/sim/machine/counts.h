@@ -4,6 +4,7 @@
 #ifndef EVAL_SIM_MACHINE_COUNTS_H
 #define EVAL_SIM_MACHINE_COUNTS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* The class of an instruction: the pipe that executes it. INT_ADD: sums and shifts by constants, for which
@@ -171,10 +172,11 @@ typedef struct {
      * the sector last; and their sum, of sectors. */
     uint64_t aged_sectors, aged_loads;
     uint64_t async_copies; /* cp.async requests; also counted as global loads and shared stores */
-
-    /* Distinct bytes that the launch touches over all blocks, by loads and by stores and atomics,
-     * and that one full wave of resident blocks touches. 0: not known. */
-    uint64_t footprint_read_bytes, footprint_write_bytes, wave_footprint_bytes;
 } SimCounts;
+
+/* From warp_insts on they are numbers of 64 bits, which are added up as a list. */
+#define COUNTS_FIRST offsetof(SimCounts, warp_insts)
+enum { COUNTS_FIELDS = (sizeof(SimCounts) - COUNTS_FIRST) / sizeof(uint64_t) };
+_Static_assert((sizeof(SimCounts) - COUNTS_FIRST) % sizeof(uint64_t) == 0, "numbers of 64 bits");
 
 #endif

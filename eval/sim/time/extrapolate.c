@@ -1,21 +1,14 @@
-/* The counts from warp_insts on are numbers of one type, which are summed as a list. */
+/* Counts of some blocks, and of a small launch, become those of a whole launch. */
 #include "eval/sim/time/extrapolate.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "eval/sim/memory/block_waits.h"
 
-#define FIRST_FIELD offsetof(SimCounts, warp_insts)
-enum {
-    FIELDS = (sizeof(SimCounts) - FIRST_FIELD) / sizeof(uint64_t),
-    SECTOR = 32,
-    PAIR_SECTORS = 8
-};
-_Static_assert((sizeof(SimCounts) - FIRST_FIELD) % sizeof(uint64_t) == 0, "numbers of 64 bits");
+enum { SECTOR = 32, PAIR_SECTORS = 8 };
 
 static const size_t largest[] = {
     offsetof(SimCounts, global_atomic_hottest), offsetof(SimCounts, global_waits_max),
@@ -99,18 +92,18 @@ static uint64_t on_few_lines(const SimCounts *done, int n, double turns)
 
 void extrapolate_blocks(const SimCounts *done, const double *weights, int n, SimCounts *out)
 {
-    double sum[FIELDS] = {0};
-    uint64_t top[LARGEST] = {0}, one[FIELDS];
+    double sum[COUNTS_FIELDS] = {0};
+    uint64_t top[LARGEST] = {0}, one[COUNTS_FIELDS];
     *out = done[0];
     for (int i = 0; i < n; i++) {
         SimCounts block = done[i];
-        memcpy(one, (char *)&block + FIRST_FIELD, sizeof one);
-        for (int k = 0; k < FIELDS; k++) sum[k] += (double)one[k] * weights[i];
+        memcpy(one, (char *)&block + COUNTS_FIRST, sizeof one);
+        for (int k = 0; k < COUNTS_FIELDS; k++) sum[k] += (double)one[k] * weights[i];
         for (int k = 0; k < LARGEST; k++)
             if (*field(&block, largest[k]) > top[k]) top[k] = *field(&block, largest[k]);
     }
-    for (int k = 0; k < FIELDS; k++) one[k] = whole(sum[k]);
-    memcpy((char *)out + FIRST_FIELD, one, sizeof one);
+    for (int k = 0; k < COUNTS_FIELDS; k++) one[k] = whole(sum[k]);
+    memcpy((char *)out + COUNTS_FIRST, one, sizeof one);
     for (int k = 0; k < LARGEST; k++) *field(out, largest[k]) = top[k];
     uint64_t average = on_few_lines(done, n, (double)out->atomic_turns);
     out->hottest_shared = on_shared_line(done, n, out->blocks);
@@ -335,9 +328,6 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
     waits.dram += (double)c->copy_waits * (touched > 0 ? fmin(1, dram / touched) : 1);
     /* What a block reads again finds its data in L2 as far as those of a wave stay there. */
     if (past_l1 > touched) dram += (past_l1 - touched) * (1 - kept);
-    c->footprint_read_bytes = whole(all.once * SECTOR);
-    c->footprint_write_bytes = whole(writes * SECTOR);
-    c->wave_footprint_bytes = whole(wave_footprint * SECTOR);
     c->dram_read_sectors = whole(dram + fills(c, writes, footprint, (double)p->l2_size));
     c->dram_write_sectors = whole(writes);
     /* One block of an SM asks L2 for what several of them read. */
@@ -354,15 +344,15 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
 void extrapolate_growth(const SimCounts *small, double growth, const uint32_t grid[3],
                         SimCounts *out)
 {
-    uint64_t values[FIELDS], blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+    uint64_t values[COUNTS_FIELDS], blocks = (uint64_t)grid[0] * grid[1] * grid[2];
     double each = growth * (double)small->blocks / (double)blocks;
     *out = *small;
     memcpy(out->grid, grid, sizeof out->grid);
     out->blocks = blocks;
     out->warps = small->warps / small->blocks * blocks;
-    memcpy(values, (char *)out + FIRST_FIELD, sizeof values);
-    for (int k = 0; k < FIELDS; k++) values[k] = whole((double)values[k] * growth);
-    memcpy((char *)out + FIRST_FIELD, values, sizeof values);
+    memcpy(values, (char *)out + COUNTS_FIRST, sizeof values);
+    for (int k = 0; k < COUNTS_FIELDS; k++) values[k] = whole((double)values[k] * growth);
+    memcpy((char *)out + COUNTS_FIRST, values, sizeof values);
     SimCounts was = *small;
     for (int k = 0; k < LARGEST; k++)
         *field(out, largest[k]) = whole((double)*field(&was, largest[k]) * each);
@@ -373,8 +363,6 @@ void extrapolate_growth(const SimCounts *small, double growth, const uint32_t gr
         whole((double)small->heavy_memory_blocks * (double)blocks / (double)small->blocks);
     out->path_cycles = whole((double)small->path_cycles * (double)blocks / (double)small->blocks);
     out->heavy_blocks = whole((double)small->heavy_blocks * (double)blocks / (double)small->blocks);
-    out->footprint_read_bytes = out->dram_read_sectors * SECTOR;
-    out->footprint_write_bytes = out->dram_write_sectors * SECTOR;
 }
 
 void extrapolate_chain(SimCounts *c)

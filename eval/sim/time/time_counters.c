@@ -26,21 +26,10 @@ static double ratio(double a, double b)
 
 static void sum_counts(SimCounts *s, const SimCounts *c)
 {
-#define ADD(field) s->field += c->field
-    ADD(blocks), ADD(warps), ADD(warp_insts), ADD(thread_insts);
-    ADD(fp32_flops), ADD(fp16_flops), ADD(fp64_flops), ADD(tensor_flops);
-    ADD(branches), ADD(divergent_branches);
-    ADD(global_load_requests), ADD(global_store_requests), ADD(global_load_sectors),
-        ADD(global_store_sectors), ADD(global_store_lines);
-    ADD(global_load_bytes), ADD(global_store_bytes), ADD(l1_hit_sectors), ADD(l2_load_sectors);
-    ADD(dram_read_sectors), ADD(dram_write_sectors);
-    ADD(shared_load_requests), ADD(shared_store_requests), ADD(shared_load_wavefronts),
-        ADD(shared_store_wavefronts), ADD(shared_ideal_wavefronts);
-    ADD(local_load_sectors), ADD(local_store_sectors), ADD(far_local_loads), ADD(far_local_stores),
-        ADD(spill_cycles), ADD(global_atomic_requests), ADD(global_atomic_serial);
-    ADD(shared_atomic_requests), ADD(far_shared_bytes), ADD(shared_atomic_serial), ADD(barriers),
-        ADD(global_waits), ADD(global_atomic_sectors);
-#undef ADD
+    uint64_t *sum = (uint64_t *)(void *)((char *)s + COUNTS_FIRST);
+    const uint64_t *of = (const uint64_t *)(const void *)((const char *)c + COUNTS_FIRST);
+    s->blocks += c->blocks, s->warps += c->warps;
+    for (size_t i = 0; i < COUNTS_FIELDS; i++) sum[i] += of[i];
 }
 
 static void work(List *l, const SimCounts *s)
