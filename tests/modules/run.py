@@ -124,7 +124,7 @@ def package_of(tasks, name, folder):
     if status:
         return f"no kernel: {said}"
     status, said = run([f"{BIN}/quern-export", "--task", name, "--task-root", tasks, "--to", "torch", "-o",
-                        os.path.join(folder, name), kernel])
+                        os.path.join(folder, name), kernel], True)
     return f"not packaged: {said}" if status else "packaged"
 
 

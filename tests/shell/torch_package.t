@@ -245,6 +245,25 @@ kept.scope["_q_launch"] = lambda *given: 0
 held = layer.held.held(layer.held.Store(), kept.call(), [x], (), None)
 held(x, 1)
 print(*(made() is not None for made in alive))
+
+# Two results of a type that are cast, and two small ones, which are made for several calls at once.
+two = types.SimpleNamespace(inputs=["x"], out_names=["y", "z"])
+two = layer.lines.Writer(two, kernels, [copy("x", "y"), copy("x", "z")], [("y", (2,), f), ("z", (2,), f)], {},
+                         torch.device("cpu"))
+two.scope["_q_launch"], launches, moved = launch, {}, [8, 8]
+call, x = two.call(), torch.randn(2)
+both = layer.held.Results([(torch.float64, None)] * 2, "r0, r1", {}).function()
+for put in None, both:
+    held = layer.held.held(layer.held.Store(), call, [x], (), put)
+    with torch.inference_mode():
+        got = [t for _ in range(40) for t in held(x, 1)]
+        right = all(torch.equal(t, x.to(t.dtype)) for t in got)
+        got[0].zero_()
+    print(right, got[1].tolist() == x.tolist(), got[0].dtype, len({t.data_ptr() for t in got}),
+          len({t.untyped_storage()._cdata for t in got}), got[2]._base, got[2].is_inference())
+    capturing[0] = True
+    print(held(x, 1) is layer.held.REFUSED)
+    capturing[0] = False
 END
 "$python" -W ignore views.py >out 2>err
 is "both sources of a call give the same, and the second one has no views" "$(head -4 out)" \
@@ -252,7 +271,7 @@ is "both sources of a call give the same, and the second one has no views" "$(he
 True True 4
 True
 True"
-is "a module's call keeps its memory for each stream, up to a limit" "$(sed 1,4d out)" \
+is "a module's call keeps its memory for each stream, up to a limit" "$(sed 1,4d out | head -12)" \
   "2 True True True torch.float32 True
 1 True True True torch.float32 True
 2 True True True torch.float32 True
@@ -265,6 +284,11 @@ True 4
 3
 1 0 True
 True False"
+is "small results of several calls lie in one memory, and are tensors of their own" "$(sed 1,16d out)" \
+  "True True torch.float32 80 4 None False
+True
+True True torch.float64 80 80 None True
+True"
 sed 's/^/# /' err | tail -5
 
 cat >fixed.py <<'END'

@@ -42,7 +42,8 @@ def _whole(t):
     return t if t.data_ptr() % ALIGNMENT == 0 else t.clone()
 
 
-def _strides(shape):
+def strides_of(shape):
+    """Of a contiguous tensor."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.insert(0, step)
@@ -188,7 +189,7 @@ class Source:
     def _new(self, variable, shape, dtype):
         name = f"_q_{str(dtype).replace('.', '_')}"
         self.writer.scope[name] = dtype
-        self.lines.append(f"{variable} = _q_empty({shape}, {_strides(shape)}, {name})")
+        self.lines.append(f"{variable} = _q_empty({shape}, {strides_of(shape)}, {name})")
 
     def _allocate(self):
         """Outputs and buffers. What lines take of buffers of a type lies in one allocation, unless it becomes
