@@ -46,6 +46,17 @@ static int walked(const Kernel *k, const Index *at)
     return -1;
 }
 
+/* The same, where the place has a coordinate of the loops in place of the axis: that of a joined tensor, by how
+ * much it begins before the result. */
+static int walked_loop(const Kernel *k, const Index *at)
+{
+    const int axis = walked(k, at);
+    if (axis < 0 || k->bound[axis] < 0) return axis;
+    const Step *s = &k->step[k->bound[axis]];
+    const int loop = s->place ? walked(k, &s->at) : -1;
+    return loop >= 0 && k->bound[loop] < 0 ? loop : -1;
+}
+
 /* 1: the place depends on the axis, directly or by coordinates of the loops, as those of joined tensors. */
 static int depends_on(const Kernel *k, const Index *at, int axis)
 {
@@ -73,7 +84,7 @@ static int is_moved(const Kernel *k, int step, int across)
 static int is_turned(const Kernel *k, int step, int across)
 {
     const Index *at = &k->step[step].at;
-    const int axis = is_read(k, step) ? walked(k, at) : -1;
+    const int axis = is_read(k, step) ? walked_loop(k, at) : -1;
     return axis >= 0 && axis != across && index_axes(&k->root[0].at) >> axis & 1 &&
            depends_on(k, at, across);
 }
@@ -147,13 +158,13 @@ static int find_tiles(Tiles *t)
     t->across = k->n_roots == 1 && !k->has_folds && !k->looped ? walked(k, &k->root[0].at) : -1;
     if (t->across < 0) return 0;
     for (int i = 0; i < k->n; i++)
-        if (is_turned(k, i, t->across)) count[walked(k, &k->step[i].at)]++;
+        if (is_turned(k, i, t->across)) count[walked_loop(k, &k->step[i].at)]++;
     for (int i = 0; i < k->axes.n; i++)
         if (count[i] > best) best = count[i], t->down = i;
     if (!best) return 0;
     for (int i = 0; i < k->n; i++) {
-        t->moved[i] =
-            is_turned(k, i, t->across) && walked(k, &k->step[i].at) == t->down && n < MOST_TILES;
+        t->moved[i] = is_turned(k, i, t->across) &&
+                      walked_loop(k, &k->step[i].at) == t->down && n < MOST_TILES;
         n += t->moved[i];
     }
     const int64_t across = k->axes.size[t->across].at[0];
@@ -212,12 +223,34 @@ static void put_loop(Tiles *t, int fast)
     buffer_printf(&w->body, " && %s < %s;\n", across, writer_size(w, a->size[t->across]));
 }
 
-/* The coordinates that the places of moved loads have. */
+/* 1: a moved load has a condition whose coordinates are those of the loops: as that of a joined tensor. */
+static int is_conditional(const Tiles *t, int step)
+{
+    const Kernel *k = t->w.k;
+    const Condition *c = &k->condition[k->step[step].inside];
+    int known = t->moved[step] && c->n;
+    for (int i = 0; i < c->n; i++) {
+        const Step *s = &k->step[c->term[i].step];
+        known &= s->place && kernel_loops(k, &s->at) == index_axes(&s->at);
+    }
+    return known;
+}
+
+static int is_term(const Kernel *k, int of, int step)
+{
+    const Condition *c = &k->condition[k->step[of].inside];
+    for (int i = 0; i < c->n; i++)
+        if (c->term[i].step == step) return 1;
+    return 0;
+}
+
+/* The coordinates that the places and conditions of moved loads have. */
 static void put_places(Tiles *t)
 {
     const Kernel *k = t->w.k;
     for (int s = 0; s < k->n; s++) {
         int needed = 0;
+        for (int i = 0; i < k->n; i++) needed |= is_conditional(t, i) && is_term(k, i, s);
         for (int i = 0; i < k->n; i++)
             for (int a = 0; a < k->axes.n && t->moved[i]; a++)
                 needed |= k->bound[a] == s && index_axes(&k->step[i].at) >> a & 1;
@@ -231,13 +264,16 @@ static void put_tile_loads(Tiles *t)
     const int places = t->width * t->height / w->block;
     for (int i = 0; i < w->k->n; i++)
         if (t->moved[i])
-            buffer_printf(&w->body, "    %s from_%d[%d];\n", dtype_ctype(node_of(w, i)->dtype), i,
-                          places);
+            buffer_printf(&w->body, "    %s from_%d[%d]%s;\n", dtype_ctype(node_of(w, i)->dtype), i,
+                          places, is_conditional(t, i) ? " = {}" : "");
     put_loop(t, t->down);
     put_places(t);
     for (int i = 0; i < w->k->n; i++) {
         if (!t->moved[i]) continue;
-        buffer_printf(&w->body, "        if (inside) from_%d[k] = %s[", i,
+        buffer_puts(&w->body, "        if (inside");
+        if (is_conditional(t, i)) buffer_puts(&w->body, " && ");
+        if (is_conditional(t, i)) writer_condition(w, i);
+        buffer_printf(&w->body, ") from_%d[k] = %s[", i,
                       kernel_tensor(w->k, w->k->step[i].node, 0));
         writer_index(w, &w->k->step[i].at);
         buffer_puts(&w->body, "];\n");
