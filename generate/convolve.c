@@ -44,13 +44,15 @@ enum {
  * read one box, of twice or four times four channels; bytes a second, and launches. Shares of the library's
  * time, of which the model errs by a tenth: enough; by tensor maps most_maps, where pointwise operators
  * follow (k2_1 and k2_31 gained 10%, k2_54 lost 6%), most_strided, where the outputs of a class lie apart
- * (k2_2 gained 10%, k2_5 lost 2%), and most_alone where nothing follows. */
+ * (k2_2 gained 10%, k2_5 lost 2%), and most_alone where nothing follows. apart_store: for an output of a
+ * class where threads copy (k2_91 and k2_93 took 1,340 and 1,360 us for 275 million, 720 and 810 by the rest
+ * of the model), apart_read: for an element that is read beside it (k2_26: 2,480 us, 1,276 by the library). */
 static const double async_rate[2] = {2.2e14, 2.8e14}, async_tile = 1.5e-6,
                     maps_rate[2][2] = {{2.1e14, 2.25e14}, {3.6e14, 4.7e14}},
                     maps_tile[2][2] = {{1.5e-6, 2.4e-6}, {2.2e-6, 8.9e-6}},
                     halo_rate[2] = {3.2e14, 4.9e14}, halo_tile = 1.5e-6, halo_store = 4.1e-6,
                     bytes_rate = 3.3e12, launches = 8e-6, enough = 0.75, most_maps = 0.85,
-                    most_strided = 0.78, most_alone = 1;
+                    most_strided = 0.78, most_alone = 1, apart_store = 2e-12, apart_read = 5e-12;
 
 typedef struct {
     Convolution at[SIZE_BINDINGS];
@@ -411,13 +413,55 @@ static int before_depthwise(const Nodes *n, int of)
     return 0;
 }
 
+/* 1: a fold within the convolution's kernel takes its outputs, and no kernel stores them. */
+static int is_taken(const Nodes *n, int of)
+{
+    int taken = 0;
+    for (int i = 0; i < n->n && !taken; i++)
+        taken = n->node[i].kind == NODE_FOLD && n->node[i].fold <= FOLD_MIN &&
+                n->node[i].pair < 0 && kept_below(n, n->node[i].arg[0]) == of;
+    return taken;
+}
+
+/* 1: a node is made of another one elementwise, or of places of it. */
+static int is_made(const Nodes *n, int node, int of)
+{
+    unsigned char *seen = memory_array((size_t)n->n, 1);
+    node_mark(n, node, seen);
+    const int made = seen[of];
+    free(seen);
+    return made;
+}
+
+/* How many tensors as large as the result pointwise operators behind it read. */
+static int read_beside(const Nodes *n, int of)
+{
+    int count = 0;
+    for (int i = 0; i < n->n; i++)
+        for (int a = 0; a < 3 && n->node[i].kind == NODE_POINT; a++) {
+            const int arg = n->node[i].arg[a];
+            count += arg >= 0 && node_same_shape(&n->node[arg], &n->node[of]) &&
+                     is_made(n, i, of) && !is_made(n, arg, of);
+        }
+    return count;
+}
+
+/* What the outputs of a class, which lie apart, take more to store, and what is read beside them. */
+static double apart_seconds(const Nodes *n, const Bindings *b, const MatrixProduct *m)
+{
+    const Convolution *v = &b->at[0];
+    const double outputs = (double)(v->batch * v->out * shape_of(b).outputs.at[0]);
+    if (classes_of(v) == 1 || m->copy == COPY_TENSOR || is_taken(n, m->of)) return 0;
+    return outputs * (apart_store + read_beside(n, m->of) * apart_read);
+}
+
 static int default_route(const Nodes *n, const Bindings *b, MatrixProduct *m)
 {
     MatrixProduct before;
     const int kept = kept_below(n, m->side[PRODUCT_B].node),
               packed = kept >= 0 && depthwise_read(n, kept, &before);
     const double time = choose_tile(b, m, is_mapped(&b->at[0]) && !is_folded(n, m->of)) -
-                        (packed ? pack_seconds(b) : 0),
+                        (packed ? pack_seconds(b) : 0) + apart_seconds(n, b, m),
                  share =
                      packed || before_depthwise(n, m->of) ? most_alone : enough_of(n, &b->at[0], m);
     return time < share * library_seconds_of(b) ? ROUTE_TENSOR : ROUTE_LIBRARY;

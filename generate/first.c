@@ -856,9 +856,8 @@ static int made_for_windows(Plan *p, int view)
         !p->kernels[at])
         return -1;
     if (is_joined(p, at)) return at;
-    if (!add_sources(p, p->shared, at, node_count(&p->nodes.node[at]), &s) ||
-        s.n != 1 || !s.kept || p->uses[p->nodes.node[s.at[0]].line] != 1 ||
-        !product_read(&p->nodes, s.at[0], &m))
+    if (!add_sources(p, p->shared, at, node_count(&p->nodes.node[at]), &s) || s.n != 1 || !s.kept ||
+        p->uses[p->nodes.node[s.at[0]].line] != 1 || !product_read(&p->nodes, s.at[0], &m))
         return -1;
     product_choose(&p->nodes, &m, 1);
     return m.route == ROUTE_LIBRARY ? -1 : at;

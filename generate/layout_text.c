@@ -163,8 +163,8 @@ static int find_tiles(Tiles *t)
         if (count[i] > best) best = count[i], t->down = i;
     if (!best) return 0;
     for (int i = 0; i < k->n; i++) {
-        t->moved[i] = is_turned(k, i, t->across) &&
-                      walked_loop(k, &k->step[i].at) == t->down && n < MOST_TILES;
+        t->moved[i] = is_turned(k, i, t->across) && walked_loop(k, &k->step[i].at) == t->down &&
+                      n < MOST_TILES;
         n += t->moved[i];
     }
     const int64_t across = k->axes.size[t->across].at[0];
