@@ -478,6 +478,14 @@ void scan_put(Writer *w)
 
 /* ---- rows that a thread has alone ---- */
 
+const char *fold_end(Writer *w, unsigned columns, char number[64])
+{
+    const Size n = writer_product(w, columns);
+    if (!size_constant(n) || !(w->alone || w->turned)) return writer_size(w, n);
+    snprintf(number, 64, "%lld", (long long)n.at[0]);
+    return number;
+}
+
 /* The rows that a thread takes lie along the strip axis. */
 static const char *axis_name(const Writer *w)
 {

@@ -24,6 +24,10 @@ void fold_put_loop(Writer *w, int step, const char *to, const char *indent);
 /* The pass over a row that stores results, which need a scan of it. */
 void scan_put(Writer *w);
 
+/* Where a loop over columns ends: at a number, written to `number`, where a thread folds them by itself, also
+ * where numbers are parameters; else at a parameter. */
+const char *fold_end(Writer *w, unsigned columns, char number[64]);
+
 /* Rows of few columns, whose number is known: each thread folds several neighbouring rows by itself. What
  * windows of these rows share is loaded once. 1: neighbouring rows' results lie side by side along
  * w->along. */

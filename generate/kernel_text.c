@@ -440,7 +440,7 @@ void writer_loop(Writer *w, const Pass *p)
     unsigned mask = p->level ? p->over : writer_stored(w);
     const char *type = w->wide ? "long long" : "int", *end = w->part >= 0 ? "end" : NULL;
     char cols[64], begin[64], at[64];
-    snprintf(cols, sizeof cols, "%s", end ? end : writer_size(w, writer_product(w, mask)));
+    snprintf(cols, sizeof cols, "%s", end ? end : fold_end(w, mask, at));
     snprintf(begin, sizeof begin, "%s", end ? "first + " : "");
     if (w->keep) {
         snprintf(at, sizeof at, "(k * %d + lane) * V", w->lanes);
