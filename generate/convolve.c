@@ -46,7 +46,7 @@ enum {
  * follow (k2_1 and k2_31 gained 10%, k2_54 lost 6%), most_strided, where the outputs of a class lie apart
  * (k2_2 gained 10%, k2_5 lost 2%), and most_alone where nothing follows. apart_store: for an output of a
  * class where threads copy (k2_91 and k2_93 took 1,340 and 1,360 us for 275 million, 720 and 810 by the rest
- * of the model), apart_read: for an element that is read beside it (k2_26: 2,480 us, 1,276 by the library). */
+ * of the model), apart_read: for an element that is read beside it (k2_26: 2,480 us, cuDNN's 1,276). */
 static const double async_rate[2] = {2.2e14, 2.8e14}, async_tile = 1.5e-6,
                     maps_rate[2][2] = {{2.1e14, 2.25e14}, {3.6e14, 4.7e14}},
                     maps_tile[2][2] = {{1.5e-6, 2.4e-6}, {2.2e-6, 8.9e-6}},

@@ -827,8 +827,8 @@ static int count_readers(const Plan *p, int node)
     return n;
 }
 
-/* 1: three joined tensors or more: each tap of a window asks which one has it (2026-12-01, sim:h200: the pools
- * of GoogLeNet 121 us, 22 with what stores the joined tensor; of two, SqueezeNet's, 1,390 and 1,420). */
+/* 1: three joined tensors or more: each tap of a window asks which one has it (2026-12-01, sim:h200: pools of
+ * GoogLeNet 121 us, 22 with what stores the joined tensor; of two, SqueezeNet's, 1,390 and 1,420). */
 static int is_joined(const Plan *p, int node)
 {
     for (int n = 0; n < 2; n++) {
@@ -841,9 +841,8 @@ static int is_joined(const Plan *p, int node)
     return 1;
 }
 
-/* What a view of more elements than it has, such as windows that overlap, reads, if it is joined, or pointwise
- * of one product alone that has a kernel: that stores it, where each tap would compute it anew. -1: it is
- * none. */
+/* What a view of more elements than it has, such as windows that overlap, reads, if it is joined, or made of
+ * one product alone that has a kernel: that stores it, where each tap would compute it anew. -1: none. */
 static int made_for_windows(Plan *p, int view)
 {
     const Node *x = &p->nodes.node[view],

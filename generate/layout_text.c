@@ -46,8 +46,8 @@ static int walked(const Kernel *k, const Index *at)
     return -1;
 }
 
-/* The same, where the place has a coordinate of the loops in place of the axis: that of a joined tensor, by how
- * much it begins before the result. */
+/* The same, where the place has a coordinate of the loops in place of the axis: that of a joined tensor,
+ * which begins elsewhere than the result. */
 static int walked_loop(const Kernel *k, const Index *at)
 {
     const int axis = walked(k, at);

@@ -45,6 +45,9 @@ is_right state_sum
 grep -q 'ceil_div(cols, 1) \* (rows)' state_sum.cu; ok $? "a thread adds up a row of few columns, in vectors"
 is_right pool_last
 grep -q '^    __shared__ float turned' pool_last.cu; ok $? "a pool of channels that lie last stores tiles"
+is_right join_last
+grep -q 'y, x, s, v, c' join_last.cu && grep -q 'keep.*\[64\]\[33\]' join_last.cu
+ok $? "joined tensors are stored for windows, by tiles where one has channels last"
 is_right tile_piece
 grep -q 'ceil_div(height \* width, 64)' tile_piece.cu; ok $? "tiles go on from an image's row to the next"
 # Found by drawn graphs (2026-11-30), each a kernel that NVRTC refused or that was wrong at some sizes:
