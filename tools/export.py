@@ -155,7 +155,10 @@ def export(source, mode, notes):
             program, parameters = trace(source, module, inputs.tensors, answers)
             says_mode(module, program, notes)
             check(source, program, module.training)
-            return program, parameters, module, inputs, str(errors[-1]) if way == CUT else None
+            told = inputs.decided and (
+                f"{os.path.basename(source.file)}: {source.name} returns {inputs.decided}, a number that the "
+                "contents of a tensor decide, and no kernel gives")
+            return program, parameters, module, inputs, str(errors[-1]) if way == CUT else told
         except Refused as e:
             errors.append(e)
             if not re.search(r"cannot be (built|exported|made)", str(e)) and not str(e).endswith(CONTENTS):

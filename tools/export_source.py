@@ -407,6 +407,15 @@ def flat(value, name, out, odd):
         odd.append((name, value))
 
 
+def decided(value, name=""):
+    """The name of a number in a result that the contents of a tensor decide, or None."""
+    parts = parts_of(value)
+    if parts is not None:
+        return next(filter(None, (decided(v, f"{name}_{k}" if name else k) for k, v in parts)), None)
+    free = isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) and not value.node.has_hint()
+    return (name or "the result") if free else None
+
+
 def again(value, tensors):
     """The value with other tensors, which an iterator gives in the order of flat."""
     if isinstance(value, torch.Tensor):
@@ -556,12 +565,14 @@ def flatten(source, module, inputs, notes, cut=False):
     """Makes forward take the tensors of the inputs, one by one, and return those of its result. cut: up to
     where the contents of a tensor decide what is computed."""
     own = cut_forward(module.forward) if cut else module.forward
+    inputs.decided = None
 
     def forward(*tensors):
         given = iter(tensors)
         args, keywords = again(inputs.args, given), again(inputs.keywords, given)
         result, named, odd = own(*args, **keywords), [], []
         flat(result, "", named, odd)
+        inputs.decided = decided(result)
         for name, value in odd:
             what = f"{type(value).__name__}{' ' if name else ''}{name}"
             notes[f"{source.name} returns a {what}, which is left out"] = 1

@@ -366,6 +366,12 @@ export_args places.py -o places.pt2
 run quern-import places.pt2 -o tasks && ! grep -q '"cut"' tasks/places/task.json &&
     grep -q aten.cos tasks/places/task.json
 ok $? "windows, corners, sizes that are assigned, and places in tensors and lists are followed"
+module counts <<<'return {"loss": x.square().sum(), "rows": x.shape[0], "mean": x.mean().item()}'
+export_args counts.py -o counts.pt2
+mv err err2
+run quern-import counts.pt2 -o tasks && grep -q '"cut"' tasks/counts/task.json &&
+    grep -q 'returns mean, a number that the contents' err2
+ok $? "a number that contents decide is no result of a kernel"
 module fixed <<<'return torch.nn.functional.dropout(x, 0.1, training=True)'
 refused fixed 'line 4 .* its mode is fixed there'
 echo 'def x(: pass' >typo.py

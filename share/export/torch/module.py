@@ -2,6 +2,7 @@
 and its forward launches the kernels where they stand for the original's forward."""
 
 import dataclasses
+import itertools
 import sys
 
 import torch
@@ -16,6 +17,9 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 # transformers puts hooks on submodules, which do nothing unless a call of its own records what they see.
 _RECORDER = "transformers.utils.output_capturing"
 _GLOBAL_HOOKS = [getattr(torch.nn.modules.module, f"_global{n}") for n in _HOOKS]
+
+
+_VALUES = (int, float, str, bool)  # which a result may have beside tensors: they follow from its sizes
 
 
 def _never(*tensors):
@@ -132,8 +136,9 @@ class Bound:
         self.children, self.kept = [], []  # of each submodule: the dictionary of its own, and a copy of that
         self.calls = {}  # by the shapes of the arguments
         self.last = (_never, None, None, False)  # of calls
-        # By the formats of the tensors: how results are given, and whether a call was compared.
-        self.puts, self.checked = {}, set()
+        # By the formats of the tensors, and their sizes where results have values beside tensors: how results
+        # are given, and whether a call was compared.
+        self.puts, self.checked, self.values = {}, set(), False
         keys = [s["name"] if s["parameter"] is True else s["parameter"] for s in package.json["inputs"]
                 if s.get("parameter")]
         for sub in module.modules():
@@ -173,6 +178,9 @@ class Bound:
     def tensors(self):
         return [place.get(name) for place, name in zip(self.places, self.names)]
 
+    def key(self, tensors, formats):
+        return (formats, *(t.shape for t in tensors)) if self.values else formats
+
     def note(self, package, tensors, formats):
         """A call that the kernels took: forward takes those like it by itself."""
         if torch._C._get_tracing_state() is not None:
@@ -183,7 +191,7 @@ class Bound:
         if len(self.calls) >= _MOST_CALLS:
             self.calls.clear()
         call = held(package.store, package.calls[(index, *shapes)], tensors, tuple(i for i, _ in formats),
-                    self.puts[formats])
+                    self.puts[self.key(tensors, formats)])
         self.calls[own] = guard(tensors), call, index, any(t.requires_grad for t in tensors)
 
     def changed(self, traced):
@@ -200,38 +208,42 @@ class Bound:
         and the tensors, or None where it gives the former. Returns a reason, or None."""
         leaves, again = _flatten(result)
         own = [t for t in leaves if isinstance(t, torch.Tensor)]
+        values = (None, *(t for t in leaves if type(t) in _VALUES))
         if len(own) != len(package.results) or any(
-            t is not None and not isinstance(t, torch.Tensor) for t in leaves
+            type(t) not in (type(None), *_VALUES) and not isinstance(t, torch.Tensor) for t in leaves
         ):
             return "its results are of another number or kind"
-        n, at = len(package.out_dtypes), iter(package.results)
-        places = [next(at) if isinstance(t, torch.Tensor) else n + len(tensors) for t in leaves]
-        if any(i >= n and t is not (*tensors, None)[i - n] for i, t in zip(places, leaves)):
+        self.values = self.values or len(values) > 1
+        n, at, beside = len(package.out_dtypes), iter(package.results), itertools.count(1)
+        places = [next(at) if isinstance(t, torch.Tensor) else
+                  n + len(tensors) + (0 if t is None else next(beside)) for t in leaves]
+        if any(i >= n and t is not (*tensors, *values)[i - n] for i, t in zip(places, leaves)):
             return "a result is not the input that it was"
         outputs = _outputs(package, leaves)
         dtypes, laid = [t.dtype for t in outputs], [memory_format(t) for t in outputs]
         plain = isinstance(result, torch.Tensor) or type(result) is tuple and n == len(result) > 1 and all(
             a is b for a, b in zip(result, leaves))
         if plain and places == list(range(n)) and dtypes == package.out_dtypes and not any(laid):
-            self.puts[formats] = None
+            self.puts[self.key(tensors, formats)] = None
             return None
 
         casts = [(None if d is own else d, f) for d, own, f in zip(dtypes, package.out_dtypes, laid)]
-        given = [*(f"r{i}" for i in range(n)), *(f"tensors[{i}]" for i in range(len(tensors))), "None"]
+        given = [*(f"r{i}" for i in range(n)), *(f"tensors[{i}]" for i in range(len(tensors))),
+                 *(f"_q_own_{i}" for i in range(len(values)))]
         texts = [given[i] for i in places]
         if torch.compiler.is_compiling():  # which follows no function that is written out
             def put(results, tensors):
                 results = [results] if isinstance(results, torch.Tensor) else results
                 every = [r.to(d or r.dtype, memory_format=f or torch.preserve_format)
                          for r, (d, f) in zip(results, casts)]
-                return again([(*every, *tensors, None)[i] for i in places])
+                return again([(*every, *tensors, *values)[i] for i in places])
         else:
-            scope = {}
+            scope = {f"_q_own_{i}": v for i, v in enumerate(values)}
             found = _literal(result, {id(leaf): text for leaf, text in zip(leaves, texts)}, scope)
             if not found:
-                scope, found = {"_q_again": again}, f"_q_again([{', '.join(texts)}])"
+                scope, found = {**scope, "_q_again": again}, f"_q_again([{', '.join(texts)}])"
             put = Results(casts, found, scope).function()
-        self.puts[formats] = put
+        self.puts[self.key(tensors, formats)] = put
         return None
 
 
@@ -250,14 +262,15 @@ def _otherwise(self, arguments, keywords):
     if why is None and not traced:
         why = package.refusal(tensors)
     formats = () if why else _formats(tensors)
-    if why is None and not (traced or formats in bound.checked):
+    if why is None and not (traced or bound.key(tensors, formats) in bound.checked):
         return _first(self, (arguments, keywords), tensors, formats)
-    if why is None and formats not in bound.puts:
+    if why is None and bound.key(tensors, formats) not in bound.puts:
         why = bound.learn(package, _original(self, arguments, keywords), tensors, formats)
     if why is not None:
         (package.say_traced if traced else package.say)(why)
         return _original(self, arguments, keywords)
-    results, put = package.registered(*_contiguous(tensors, formats)), bound.puts[formats]
+    results, put = package.registered(*_contiguous(tensors, formats)), bound.puts[
+        bound.key(tensors, formats)]
     if not traced:
         bound.note(package, tensors, formats)
     return put(results, tensors) if put else results
@@ -287,7 +300,7 @@ def _first(self, given, tensors, formats):
     if why:
         package.say(why)
     else:
-        bound.checked.add(formats)
+        bound.checked.add(bound.key(tensors, formats))
         bound.note(package, tensors, formats)
     return want
 
