@@ -15,7 +15,7 @@
 
 /* So many kernels of a plan have numbers in place of their timed sizes: in a plan of many kernels these
  * repeat, and texts with numbers differ. */
-enum { MOST_NUMBERED = 12 };
+enum { MOST_NUMBERED = 12, MANY_THREADS = 132 * 1024 };
 
 EMBED(generate_helpers, "generate/helpers.cu")
 
@@ -117,6 +117,7 @@ static void put_packed(Writer *w, int step)
 static void put_padded(Writer *w, int step)
 {
     writer_value(w, w->k->step[step].arg[0], writer_type(w, step));
+    if (w->interior) return;
     buffer_puts(&w->body, " : ");
     writer_number(w, node_of(w, step)->number[0], writer_type(w, step));
 }
@@ -143,10 +144,8 @@ void writer_step(Writer *w, int step, const char *indent)
         writer_ahead(w, step, indent);
     buffer_printf(&w->body, "%s%s%s %s = ", indent, w->k->nodes->plain ? "" : "const ",
                   writer_type(w, step), writer_name(w, step, name));
-    if (writer_is_guarded(w, step) && !branched) {
-        writer_condition(w, step);
-        buffer_puts(&w->body, " ? ");
-    }
+    if (writer_is_guarded(w, step) && !branched && !w->interior)
+        writer_condition(w, step), buffer_puts(&w->body, " ? ");
     if (w->moved && w->moved[step])
         buffer_printf(&w->body, "(%s)keep%d[row + v][c]", writer_type(w, step), step);
     else if (s->place || node_of(w, step)->kind == NODE_COORD)
@@ -162,11 +161,14 @@ void writer_step(Writer *w, int step, const char *indent)
     else
         writer_point(w, step);
     buffer_puts(&w->body, ";\n");
-    for (int i = 0; i < w->k->axes.n && s->place; i++)
-        if (w->k->bound[i] == step)
-            buffer_printf(&w->body, "%sconst %s %s = min((unsigned)%s, (unsigned)%s - 1u);\n",
-                          indent, writer_type(w, step), w->k->axes.name[i],
-                          writer_name(w, step, name), writer_size(w, w->k->axes.size[i]));
+    for (int i = 0; i < w->k->axes.n && s->place; i++) {
+        if (w->k->bound[i] != step) continue;
+        buffer_printf(&w->body, "%sconst %s %s = %s(unsigned)%s", indent, writer_type(w, step),
+                      w->k->axes.name[i], w->interior ? "" : "min(", writer_name(w, step, name));
+        if (!w->interior)
+            buffer_printf(&w->body, ", (unsigned)%s - 1u)", writer_size(w, w->k->axes.size[i]));
+        buffer_puts(&w->body, ";\n");
+    }
 }
 
 void writer_row_steps(Writer *w, int level)
@@ -431,7 +433,6 @@ static void put_strip(Writer *w, const Pass *p, const Strip *l, Place from, cons
  * which helps few (2026-11-30, H200: sums of 8 GB over 4,096 rows: four loads 2,028 us, sixteen 2,471). */
 static int fills_gpu(const Writer *w)
 {
-    enum { MANY_THREADS = 132 * 1024 };
     return writer_product(w, w->k->rows).at[0] * w->lanes >= MANY_THREADS;
 }
 

@@ -334,7 +334,7 @@ static int put_quick(Writer *w, int step, const char *text, size_t len)
         {"sqrt(a)", "root(a)"},
     };
     const Node *x = node_of(w, step);
-    if (!in_columns(w, step) || x->exact || w->k->nodes->plain ||
+    if ((!in_columns(w, step) && !w->alone) || x->exact || w->k->nodes->plain ||
         strcmp(writer_type(w, step), "float") != 0)
         return 0;
     for (size_t i = 0; i < sizeof quick / sizeof *quick; i++) {

@@ -966,6 +966,17 @@ static void test_a_logarithm_of_a_sum_is_one_launch(void **state)
     expect(source_of(&s, lines, (const int[]){4, 2, 1}), "kernel_2<<<", "kernel_3<<<");
 }
 
+/* Windows that lie within a padded row as a whole ask at no element whether it is there. */
+static void test_windows_inside_ask_nothing(void **state)
+{
+    static const char *const lines[] = {"y = aten.max_pool1d(x, [4], [1], [2], [3])"};
+    Small s = {
+        .axes = {{"rows", NULL, 96}},
+        .inputs = {{.name = "x", .dtype = DTYPE_F32, .rank = 3, .shape = {"rows", "4", "8192"}}}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){1, 1, 1}), "if (interior) {", NULL);
+}
+
 /* The largest of a few neighbours is a loop in the norm's kernel. */
 static void test_few_terms_in_a_norm_are_a_loop(void **state)
 {
@@ -1032,6 +1043,7 @@ int main(void)
         cmocka_unit_test(test_branches_that_meet_are_looked_at_once),
         cmocka_unit_test(test_a_logarithm_of_a_sum_is_one_launch),
         cmocka_unit_test(test_few_terms_in_a_norm_are_a_loop),
+        cmocka_unit_test(test_windows_inside_ask_nothing),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
