@@ -47,9 +47,10 @@ static void mark_box(Census *c, SliceRun *r, int kind)
 {
     const uint32_t *grid = r->launch->grid;
     int64_t from[3], to[3];
-    for (int k = 0; k < 3; k++) {
-        from[k] = r->block[k] + r->box.low[k];
-        to[k] = r->block[k] + r->box.high[k];
+    for (int k = 0; k < 3; k++) { /* the first dimension has one part */
+        const int dim = k ? X_PARTS + k - 1 : 0;
+        from[k] = r->block[k] + r->box.low[dim];
+        to[k] = r->block[k] + r->box.high[dim];
     }
     for (int64_t z = from[2]; z <= to[2]; z++)
         for (int64_t y = from[1]; y <= to[1]; y++) {

@@ -11,11 +11,12 @@
 #include "eval/sim/coverage/slice_run.h"
 #include "eval/sim/coverage/visits.h"
 
-enum { MANY_RUNS = 512 /* from which on a sort by digits is quicker, 2026-11-30 */ };
+/* MANY_RUNS: from which on a sort by digits is quicker, 2026-11-30. MOST_STEP: bytes, within a buffer. */
+enum { MANY_RUNS = 512, MOST_STEP = 1 << 20 };
 
 static int by_place(const BlockRun *p, const BlockRun *q)
 {
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < BOX_DIMS; k++)
         if (p->d[k] != q->d[k]) return p->d[k] < q->d[k] ? -1 : 1;
     return (p->at > q->at) - (p->at < q->at);
 }
@@ -125,12 +126,29 @@ typedef struct {
     Coverage *out;
 } Marking;
 
-static void mark(const DevMem *mem, const SliceRun *r, const BlockRun *run, Coverage *out)
+/* As threads store to every second element, or to each row: runs alike, a constant distance apart. Returns
+ * how many from `run` on, of at most `most`. */
+static int row_of(const BlockRun *run, int most)
+{
+    const int64_t step = most > 1 ? run[1].at - run->at : 0;
+    int n = 1;
+    while (n < most && step <= MOST_STEP && run[n].at - run[n - 1].at == step &&
+           run[n].bytes == run->bytes && !memcmp(run[n].d, run->d, sizeof run->d))
+        n++;
+    return n;
+}
+
+/* Marks a row of n runs. */
+static void mark(const DevMem *mem, const SliceRun *r, const BlockRun *run, int n, Coverage *out)
 {
     int a = devmem_find(mem, (uint64_t)run->at);
     WrittenRun w = {.at = run->at, .bytes = run->bytes};
     if (a < 0) return;
-    for (int k = 0; k < 3; k++) {
+    if (n > 1) {
+        w.stride[BOX_DIMS] = run[1].at - run->at;
+        w.count[BOX_DIMS] = (uint64_t)n;
+    }
+    for (int k = 0; k < BOX_DIMS; k++) {
         w.at += run->d[k] * r->box.low[k];
         w.stride[k] = run->d[k];
         w.count[k] = (uint64_t)(r->box.high[k] - r->box.low[k] + 1);
@@ -142,12 +160,10 @@ static void mark(const DevMem *mem, const SliceRun *r, const BlockRun *run, Cove
 /* The blocks of the box are done. */
 static void mark_blocks(const SliceRun *r, Written *done)
 {
-    const uint32_t *grid = r->launch->grid;
-    WrittenRun w = {.at = 0, .bytes = r->box.high[0] - r->box.low[0] + 1};
-    int64_t stride[3] = {1, grid[0], (int64_t)grid[0] * grid[1]};
-    for (int k = 0; k < 3; k++) w.at += (r->block[k] + r->box.low[k]) * stride[k];
-    for (int k = 1; k < 3; k++) {
-        w.stride[k] = stride[k];
+    WrittenRun w = {.at = slice_run_number(r), .bytes = 1};
+    for (int k = 0; k < BOX_DIMS; k++) {
+        w.stride[k] = slice_run_apart(r, k);
+        w.at += r->box.low[k] * w.stride[k];
         w.count[k] = (uint64_t)(r->box.high[k] - r->box.low[k] + 1);
     }
     written_mark(done, w);
@@ -164,7 +180,13 @@ static int mark_runs(void *of, SliceRun *r)
 {
     const Marking *m = of;
     uint64_t before = marked(m->out);
-    for (int i = 0; i < r->n_runs; i++) mark(m->mem, r, &r->runs[i], m->out);
+    for (int i = 0, n; i < r->n_runs; i += n) {
+        n = row_of(&r->runs[i], r->n_runs - i);
+        const int64_t last = r->runs[i + n - 1].at;
+        if (devmem_find(m->mem, (uint64_t)last) != devmem_find(m->mem, (uint64_t)r->runs[i].at))
+            n = 1;
+        mark(m->mem, r, &r->runs[i], n, m->out);
+    }
     r->budget -= 8 * (int64_t)(marked(m->out) - before);
     return 0;
 }
@@ -274,6 +296,7 @@ static void visit(const CoverageOf *of, int64_t *budget, Visit *v, Coverage *out
         slice_run_open(&r, s, of->launch, *budget);
         if (of->thin) slice_run_thin(&r);
         r.either = of->either;
+        slice_run_split(&r);
         v->launch = visits_of(of->mem->visits, &r);
         if (v->id)
             run_some(&r, v, &out->ran);

@@ -4,70 +4,12 @@
 
 #include <string.h>
 
-/* Values beyond this are not followed from block to block. */
-static const int64_t most = 1ll << 61;
-
-/* ---- boxes ---- */
-
-static int is_moving(const int64_t d[3], const Box *b)
-{
-    for (int k = 0; k < 3; k++)
-        if (d[k] && (b->low[k] || b->high[k])) return 1;
-    return 0;
-}
-
-static void pin_dimension(Box *b, int k)
-{
-    b->low[k] = b->high[k] = 0;
-}
-
 void lanes_pin(Lanes *v, Box *box)
 {
-    for (int k = 0; k < 3; k++) {
-        if (v->d[k]) pin_dimension(box, k);
+    for (int k = 0; k < BOX_DIMS; k++) {
+        if (v->d[k]) box_pin(box, k);
         v->d[k] = 0;
     }
-}
-
-static int64_t times(int64_t a, int64_t b)
-{
-    int64_t r;
-    if (!__builtin_mul_overflow(a, b, &r) && r < most && r > -most) return r;
-    return (a < 0) == (b < 0) ? most : -most;
-}
-
-/* The room that is left for dimension k where the others take what they may. */
-static void shrink(Box *b, const int64_t d[3], int k, int64_t down, int64_t up)
-{
-    for (int i = 0; i < 3; i++) {
-        if (i == k || !d[i]) continue;
-        int64_t a = times(d[i], b->low[i]), c = times(d[i], b->high[i]);
-        up -= a > c ? a : c;
-        down += a > c ? c : a;
-        if (up > most) up = most;
-        if (down > most) down = most;
-    }
-    if (up < 0 || down < 0) {
-        pin_dimension(b, k);
-        return;
-    }
-    uint64_t step = d[k] < 0 ? 0 - (uint64_t)d[k] : (uint64_t)d[k];
-    int64_t more = (int64_t)((uint64_t)up / step), less = (int64_t)((uint64_t)down / step);
-    if (d[k] < 0) {
-        int64_t swap = more;
-        more = less;
-        less = swap;
-    }
-    if (b->high[k] > more) b->high[k] = more;
-    if (b->low[k] < -less) b->low[k] = -less;
-}
-
-/* All values, from `least` to `largest`, stay in [low, high] in every block of the box. */
-static void keep(Box *b, const int64_t d[3], const int64_t range[2], int64_t low, int64_t high)
-{
-    int64_t up = high >= most ? most : high - range[1], down = low <= -most ? most : range[0] - low;
-    for (int k = 2; k >= 0; k--)
-        if (d[k] && (b->low[k] || b->high[k])) shrink(b, d, k, down, up);
 }
 
 /* ---- views of values as integers ---- */
@@ -123,17 +65,17 @@ static void keep_view(Lanes *v, int bits, int is_signed, const LaneMask *m, Box 
 {
     int64_t range[2], low = is_signed ? -(int64_t)(mask_of(bits) / 2) - 1 : 0,
                       high = (int64_t)(is_signed ? mask_of(bits) / 2 : mask_of(bits));
-    if (!is_moving(v->d, box) || !range_of(v, bits, is_signed, m, range)) return;
-    if (bits >= 64) low = is_signed ? -most : 0, high = most;
+    if (!box_is_moving(box, v->d) || !range_of(v, bits, is_signed, m, range)) return;
+    if (bits >= 64) low = is_signed ? -BOX_MOST : 0, high = BOX_MOST;
     if (range[0] < low || range[1] > high)
         lanes_pin(v, box);
     else
-        keep(box, v->d, range, low, high);
+        box_keep(box, v->d, range, low, high);
 }
 
-static void set_change(Lanes *out, const int64_t d[3], int bits)
+static void set_change(Lanes *out, const int64_t d[BOX_DIMS], int bits)
 {
-    for (int k = 0; k < 3; k++) out->d[k] = view((uint64_t)d[k], bits, 1);
+    for (int k = 0; k < BOX_DIMS; k++) out->d[k] = view((uint64_t)d[k], bits, 1);
 }
 
 /* ---- copies with what differs between lanes ---- */
@@ -166,9 +108,9 @@ void lanes_put(Lanes *to, const Lanes *v, const LaneMask *m, Box *box)
     to->known &= v->known;
     if (!to->known) return;
     expand(to, m->n);
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < BOX_DIMS; k++)
         if (to->d[k] != v->d[k]) {
-            pin_dimension(box, k);
+            box_pin(box, k);
             to->d[k] = 0;
         }
     const uint64_t *from = v->v;
@@ -187,8 +129,9 @@ static void divide(Lanes *v, int64_t by, int remainder, const LaneMask *m, Box *
 {
     const int64_t by_mask = by & (by - 1) ? -1 : by - 1;
     const int shift = by_mask < 0 ? 0 : __builtin_ctzll((uint64_t)by);
-    int64_t range[2] = {INT64_MAX, INT64_MIN}, rest[3], whole[3];
+    int64_t range[2] = {INT64_MAX, INT64_MIN}, rest[BOX_DIMS], whole[BOX_DIMS];
     int n = lanes_of(v, m);
+    if (box->periods) box_note_periods(box->periods, v->d, by);
     for (int i = 0; i < n; i++) {
         int64_t x = view(v->v[i], bits, is_signed), q, r;
         if (by_mask >= 0) {
@@ -204,12 +147,12 @@ static void divide(Lanes *v, int64_t by, int remainder, const LaneMask *m, Box *
         v->v[i] = (uint64_t)(remainder ? r : q) & mask_of(bits);
     }
     const int found = range[0] <= range[1];
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < BOX_DIMS; k++) {
         whole[k] = v->d[k] / by, rest[k] = v->d[k] % by;
         if (rest[k] > by / 2) whole[k]++, rest[k] -= by;
         if (rest[k] < -by / 2) whole[k]--, rest[k] += by;
     }
-    if (found && is_moving(rest, box)) keep(box, rest, range, 0, by - 1);
+    if (found && box_is_moving(box, rest)) box_keep(box, rest, range, 0, by - 1);
     memcpy(v->d, remainder ? rest : whole, sizeof v->d);
 }
 
@@ -218,16 +161,24 @@ void lanes_divide(Lanes *v, uint64_t by, int remainder, const LaneMask *m, Box *
     divide(v, (int64_t)by, remainder, m, box, 32, 0);
 }
 
-static int is_constant(const Lanes *v, const LaneMask *m)
+/* The bits that change in any direction. */
+static uint64_t changing(const Lanes *v)
 {
-    for (int i = 1; i < lanes_of(v, m); i++)
-        if (v->v[i] != v->v[0]) return 0;
-    return !v->d[0] && !v->d[1] && !v->d[2];
+    uint64_t any = 0;
+    for (int k = 0; k < BOX_DIMS; k++) any |= (uint64_t)v->d[k];
+    return any;
 }
 
 static int is_still(const Lanes *v)
 {
-    return !v->d[0] && !v->d[1] && !v->d[2];
+    return !changing(v);
+}
+
+static int is_constant(const Lanes *v, const LaneMask *m)
+{
+    for (int i = 1; i < lanes_of(v, m); i++)
+        if (v->v[i] != v->v[0]) return 0;
+    return is_still(v);
 }
 
 static void copy(Lanes *to, const Lanes *from, const LaneMask *m)
@@ -268,11 +219,11 @@ static int quotient(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, 
     uint64_t w = mask_of(bits);
     int64_t range[2];
     int64_t by = view(b->v[0], bits, in->is_signed);
-    if (is_constant(b, m) && by > 0 && by < most && !is_still(a)) {
+    if (is_constant(b, m) && by > 0 && by < BOX_MOST && !is_still(a)) {
         keep_view(a, bits, in->is_signed, m, box);
         int some = range_of(a, bits, in->is_signed, m, range);
         if (some && range[0] >= 0) {
-            keep(box, a->d, range, 0, most);
+            box_keep(box, a->d, range, 0, BOX_MOST);
             copy(out, a, m);
             divide(out, by, is_rem, m, box, bits, in->is_signed);
             return 0;
@@ -301,7 +252,7 @@ static void product(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, 
 {
     int bits = in->from_bits, is_signed = in->is_signed, n = a->uniform && b->uniform ? 1 : m->n;
     uint64_t w = mask_of(in->bits);
-    int64_t d[3] = {0, 0, 0};
+    int64_t d[BOX_DIMS] = {0};
     if (in->bits > bits) {
         keep_view(a, bits, is_signed, m, box);
         keep_view(b, bits, is_signed, m, box);
@@ -311,7 +262,7 @@ static void product(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, 
                                           : NULL,
                 *moves = by == b ? a : b;
     if (by)
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < BOX_DIMS; k++)
             d[k] = (int64_t)((uint64_t)moves->d[k] * (uint64_t)view(by->v[0], bits, is_signed));
     if (!by) {
         lanes_pin(a, box);
@@ -324,7 +275,7 @@ static void product(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, 
 /* Makes values of `from` bits those of `to` bits. */
 static void widen(Lanes *v, int from, int to, int is_signed, const LaneMask *m, Box *box)
 {
-    int64_t d[3];
+    int64_t d[BOX_DIMS];
     uint64_t w = mask_of(to);
     if (to > from) keep_view(v, from, is_signed, m, box);
     memcpy(d, v->d, sizeof d);
@@ -338,9 +289,9 @@ static int shift_left(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m
 {
     int bits = in->bits, n = a->uniform && b->uniform ? 1 : m->n;
     uint64_t w = mask_of(bits), by = b->v[0] & 0xffffffff;
-    int64_t d[3] = {0, 0, 0};
+    int64_t d[BOX_DIMS] = {0};
     if (is_constant(b, m) && by < (uint64_t)bits) {
-        for (int k = 0; k < 3; k++) d[k] = (int64_t)((uint64_t)a->d[k] << by);
+        for (int k = 0; k < BOX_DIMS; k++) d[k] = (int64_t)((uint64_t)a->d[k] << by);
     } else {
         lanes_pin(a, box);
         lanes_pin(b, box);
@@ -348,6 +299,16 @@ static int shift_left(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m
     EACH((y & 0xffffffff) < (uint64_t)bits ? x << (y & 63) : 0);
     set_change(out, d, bits);
     return 0;
+}
+
+/* All values have one sign, and keep it in every block of the box. Returns 0 where they have both. */
+static int keep_sign(const Lanes *a, int bits, const LaneMask *m, Box *box)
+{
+    const int64_t largest = bits >= 64 ? BOX_MOST : (int64_t)(mask_of(bits) / 2);
+    int64_t range[2];
+    if (!range_of(a, bits, 1, m, range) || (range[0] < 0) != (range[1] < 0)) return 0;
+    box_keep(box, a->d, range, range[0] < 0 ? -largest - 1 : 0, range[0] < 0 ? -1 : largest);
+    return 1;
 }
 
 static int shift_right(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box,
@@ -361,7 +322,8 @@ static int shift_right(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *
         divide(out, 1ll << by, 0, m, box, bits, in->is_signed);
         return 0;
     }
-    lanes_pin(a, box);
+    const int is_of_sign = is_constant(b, m) && by == (uint64_t)bits - 1;
+    if (!is_of_sign || !keep_sign(a, bits, m, box)) lanes_pin(a, box);
     lanes_pin(b, box);
     memset(out->d, 0, sizeof out->d);
     for (int i = 0; i < n; i++) {
@@ -375,7 +337,7 @@ static int shift_right(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *
 /* The trailing zeros that all values and their changes have. */
 static int zeros_of(const Lanes *v, const LaneMask *m)
 {
-    uint64_t any = (uint64_t)(v->d[0] | v->d[1] | v->d[2]);
+    uint64_t any = changing(v);
     for (int i = 0, n = lanes_of(v, m); i < n; i++) any |= v->uniform || m->on[i] ? v->v[i] : 0;
     return any ? __builtin_ctzll(any) : 64;
 }
@@ -393,14 +355,34 @@ static int is_disjoint(const Lanes *low, const Lanes *high, const LaneMask *m)
     return is_still(low) && (z >= 64 || !(largest_of(low, m) >> z));
 }
 
-/* An or of which the sign alone matters: no lane's is negative in any block of the box. Returns 0 where that
- * is not so in this block. */
-static int keep_sign(Lanes *a, Lanes *b, const LaneMask *m, Box *box)
+/* An or of which the sign alone matters, or the high half: it is 0 in each lane, in any block of the box.
+ * Returns 0 where that is not so in this block. */
+static int keep_zero(Lanes *a, Lanes *b, int bits, const LaneMask *m, Box *box)
 {
+    const int64_t high = bits == 64 ? UINT32_MAX : INT32_MAX;
     int64_t x[2], y[2];
-    if (!range_of(a, 32, 1, m, x) || !range_of(b, 32, 1, m, y) || x[0] < 0 || y[0] < 0) return 0;
-    keep(box, a->d, x, 0, INT32_MAX);
-    keep(box, b->d, y, 0, INT32_MAX);
+    if (!range_of(a, bits, 1, m, x) || !range_of(b, bits, 1, m, y) || x[0] < 0 || y[0] < 0 ||
+        x[1] > high || y[1] > high)
+        return 0;
+    box_keep(box, a->d, x, 0, high);
+    box_keep(box, b->d, y, 0, high);
+    return 1;
+}
+
+/* All bits up to the highest that is set. */
+static uint64_t span_of(uint64_t ones)
+{
+    return ones ? ~0ull >> __builtin_clzll(ones) : 0;
+}
+
+/* Has a value no bit above those of a mask, in any block of the box? */
+static int has_no_more(const Lanes *v, uint64_t ones, int bits, const LaneMask *m, Box *box)
+{
+    int64_t range[2];
+    if (!ones || ones >> 62 || !(ones & (ones + 1)) || !range_of(v, bits, 1, m, range) ||
+        range[0] < 0 || (uint64_t)range[1] > span_of(ones))
+        return 0;
+    box_keep(box, v->d, range, 0, (int64_t)span_of(ones));
     return 1;
 }
 
@@ -409,10 +391,10 @@ static int logic(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box
 {
     int bits = in->bits, n = a->uniform && b->uniform ? 1 : m->n;
     uint64_t w = mask_of(bits), ones = b->v[0] & w;
-    int64_t d[3] = {0, 0, 0};
+    int64_t d[BOX_DIMS] = {0};
     if (in->op == OP_AND && !is_still(b) && is_constant(a, m)) return logic(in, b, a, m, box, out);
     if (in->op == OP_AND && !is_still(a) && is_constant(b, m) && bits > 1) {
-        uint64_t low = ~ones & w;
+        uint64_t low = ~ones & (has_no_more(a, ones, in->bits, m, box) ? span_of(ones) : w);
         int is_low = ones && !(ones & (ones + 1)), is_high = low && !(low & (low + 1));
         if ((is_low || is_high) && ones != w && (is_low ? ones : low) < 1ull << 40) {
             uint64_t by = (is_low ? ones : low) + 1;
@@ -421,15 +403,15 @@ static int logic(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box
             if (is_low) return 0;
             for (int i = 0, k = lanes_of(out, m); i < k; i++)
                 out->v[i] = (a->v[a->uniform ? 0 : i] - out->v[i]) & w;
-            for (int k = 0; k < 3; k++) d[k] = a->d[k] - out->d[k];
+            for (int k = 0; k < BOX_DIMS; k++) d[k] = a->d[k] - out->d[k];
             set_change(out, d, bits);
             return 0;
         }
     }
     int moves = !is_still(a) || !is_still(b);
     if (in->op != OP_AND && moves && (is_disjoint(a, b, m) || is_disjoint(b, a, m))) {
-        for (int k = 0; k < 3; k++) d[k] = a->d[k] + b->d[k];
-    } else if (in->op != OP_OR || !in->k || !keep_sign(a, b, m, box)) {
+        for (int k = 0; k < BOX_DIMS; k++) d[k] = a->d[k] + b->d[k];
+    } else if (in->op != OP_OR || !in->k || !keep_zero(a, b, bits, m, box)) {
         lanes_pin(a, box);
         lanes_pin(b, box);
     }
@@ -493,13 +475,13 @@ static void keep_order(const SliceInst *in, Lanes *a, Lanes *b, const Views *v, 
 {
     const Side none = {{INT64_MAX, INT64_MIN}};
     Side below = none, above = none;
-    int64_t d[3];
+    int64_t d[BOX_DIMS];
     int is_far = 0, n_equal = 0;
     keep_view(a, in->bits, in->is_signed, m, box);
     keep_view(b, in->bits, in->is_signed, m, box);
-    for (int k = 0; k < 3; k++) d[k] = a->d[k] - b->d[k];
-    if (!is_moving(d, box)) return;
-    int64_t largest = in->bits < 64 ? INT64_MAX : most;
+    for (int k = 0; k < BOX_DIMS; k++) d[k] = a->d[k] - b->d[k];
+    if (!box_is_moving(box, d)) return;
+    int64_t largest = in->bits < 64 ? INT64_MAX : BOX_MOST;
     int is_exact = in->k == IS_EQ || in->k == IS_NE,
         is_strict = in->k == IS_LT || in->k == IS_GE || is_exact;
     for (int i = 0; i < v->n; i++) {
@@ -519,10 +501,11 @@ static void keep_order(const SliceInst *in, Lanes *a, Lanes *b, const Views *v, 
     }
     int with_zero = in->k == IS_LE || in->k == IS_GT;
     const int64_t equal[2] = {0, 0};
-    if (below.range[0] <= below.range[1]) keep(box, d, below.range, -most, with_zero ? 0 : -1);
+    if (below.range[0] <= below.range[1])
+        box_keep(box, d, below.range, -BOX_MOST, with_zero ? 0 : -1);
     if (above.range[0] <= above.range[1])
-        keep(box, d, above.range, with_zero || is_exact ? 1 : 0, most);
-    if (n_equal) keep(box, d, equal, 0, 0);
+        box_keep(box, d, above.range, with_zero || is_exact ? 1 : 0, BOX_MOST);
+    if (n_equal) box_keep(box, d, equal, 0, 0);
 }
 
 static uint64_t combined(int how, uint64_t r, uint64_t c)
@@ -555,9 +538,9 @@ static void choose(const uint8_t *first, Lanes *a, Lanes *b, const LaneMask *m, 
     for (int i = 0; i < m->n; i++)
         if (m->on[i]) some[!first[i]] = 1;
     if (some[0] && some[1])
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < BOX_DIMS; k++)
             if (a->d[k] != b->d[k]) {
-                pin_dimension(box, k);
+                box_pin(box, k);
                 a->d[k] = b->d[k] = 0;
             }
     for (int i = 0; i < m->n; i++)
@@ -606,8 +589,8 @@ static int linear(const SliceInst *in, const Lanes *a, const Lanes *b, const Lan
 {
     int n = a->uniform && (!b || b->uniform) ? 1 : m->n;
     uint64_t w = mask_of(in->bits);
-    int64_t d[3];
-    for (int k = 0; k < 3; k++) {
+    int64_t d[BOX_DIMS];
+    for (int k = 0; k < BOX_DIMS; k++) {
         uint64_t p = (uint64_t)a->d[k], q = b ? (uint64_t)b->d[k] : 0;
         d[k] = (int64_t)(in->op == OP_ADD ? p + q : in->op == OP_SUB ? p - q : 0 - p);
     }
@@ -679,13 +662,13 @@ static int insert(const SliceInst *in, Lanes *s, const LaneMask *m, Box *box, La
     if (!is_constant(&s[2], m) || !is_constant(&s[3], m) || at + length > bits || !length)
         return -1;
     uint64_t w = mask_of(bits), field = mask_of(length) << at;
-    int64_t d[3];
+    int64_t d[BOX_DIMS];
     keep_view(a, length, 0, m, box);
     if (largest_of(b, m) & ~mask_of(at) || !at)
         lanes_pin(b, box);
     else
         keep_view(b, at, 0, m, box);
-    for (int k = 0; k < 3; k++) d[k] = (int64_t)((uint64_t)a->d[k] << at) + b->d[k];
+    for (int k = 0; k < BOX_DIMS; k++) d[k] = (int64_t)((uint64_t)a->d[k] << at) + b->d[k];
     EACH((y & ~field) | (x << at & field));
     set_change(out, d, bits);
     return 0;
@@ -695,9 +678,9 @@ static int pack(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box 
 {
     int n = a->uniform && b->uniform ? 1 : m->n, by = in->from_bits;
     uint64_t w = mask_of(in->bits);
-    int64_t d[3];
+    int64_t d[BOX_DIMS];
     keep_view(a, by, 0, m, box);
-    for (int k = 0; k < 3; k++) d[k] = a->d[k] + (int64_t)((uint64_t)b->d[k] << by);
+    for (int k = 0; k < BOX_DIMS; k++) d[k] = a->d[k] + (int64_t)((uint64_t)b->d[k] << by);
     EACH((x & mask_of(by)) | y << by);
     set_change(out, d, in->bits);
     return 0;

@@ -1,12 +1,12 @@
 /* Values of all threads of a block, and how they change from block to block.
  *
- * A value of block b is v + d[0] x + d[1] y + d[2] z in the block that lies x, y and z further in the grid,
- * modulo 2^bits, wherever (x, y, z) is in a box around b. The box begins as the whole grid, and shrinks
- * wherever an operation is not linear: to the blocks in which it is. So what one block does tells what all
+ * A value of block b is v + d[0] x + d[1] y + ... in the block that lies x, y, ... further in the grid,
+ * modulo 2^bits, wherever (x, y, ...) is in a box around b (box.h). So what one block does tells what all
  * blocks of the box do. */
 #ifndef EVAL_SIM_COVERAGE_LANES_H
 #define EVAL_SIM_COVERAGE_LANES_H
 
+#include "eval/sim/coverage/box.h"
 #include "eval/sim/coverage/slice.h"
 
 enum { LANES_MAX = 1024 };
@@ -15,13 +15,9 @@ typedef struct {
     int known;   /* 0: in no lane */
     int set;     /* since the block began */
     int uniform; /* v[0] is every lane's */
-    int64_t d[3];
+    int64_t d[BOX_DIMS];
     uint64_t *v;
 } Lanes;
-
-typedef struct {
-    int64_t low[3], high[3]; /* low <= 0 <= high */
-} Box;
 
 /* Lanes that take part: a byte each. */
 typedef struct {

@@ -44,16 +44,17 @@ int block_set_add(BlockSet *s, uint64_t id)
     return 1;
 }
 
-/* One run of bytes over the blocks of a box. Dimensions have positive strides, the widest first; those
- * without a stride come last. */
+/* One run of bytes over the blocks of a box. The dimensions of more than one block have positive strides, the
+ * widest first; those without a stride come last. */
 typedef struct {
     SliceRun *r;
     const Ranges *bytes;
     BlockSet *to;
     int64_t most;
-    int64_t stride[3], count[3],
-        next[3];       /* next: what a step adds to the block's number, maybe below 0 */
-    int64_t window[4]; /* bytes that the dimensions from this one on reach */
+    int n_dims;
+    int64_t stride[BOX_DIMS], count[BOX_DIMS],
+        next[BOX_DIMS];           /* next: what a step adds to the block's number, maybe below 0 */
+    int64_t window[BOX_DIMS + 1]; /* bytes that the dimensions from this one on reach */
     int too_many;
 } Search;
 
@@ -63,7 +64,7 @@ static void search(Search *s, int k, int64_t at, int64_t block)
         s->too_many = 1;
         return;
     }
-    if (k == 3) {
+    if (k == s->n_dims) {
         block_set_add(s->to, (uint64_t)block);
         s->too_many = s->to->n > s->most;
         return;
@@ -88,19 +89,17 @@ static void search(Search *s, int k, int64_t at, int64_t block)
 
 static void put_dimension(Search *s, int k, const BlockRun *run, int64_t *at, int64_t *block)
 {
-    const uint32_t *grid = s->r->launch->grid;
-    int64_t apart = k == 0   ? 1
-                    : k == 1 ? grid[0]
-                             : (int64_t)grid[0] * grid[1],
-            d = run->d[k], count = s->r->box.high[k] - s->r->box.low[k] + 1;
+    int64_t apart = slice_run_apart(s->r, k), d = run->d[k],
+            count = s->r->box.high[k] - s->r->box.low[k] + 1;
+    if (count == 1) return;
     *at += d * s->r->box.low[k];
-    *block += apart * (s->r->block[k] + s->r->box.low[k]);
+    *block += apart * s->r->box.low[k];
     if (d < 0) {
         *at += d * (count - 1);
         *block += apart * (count - 1);
         d = -d, apart = -apart;
     }
-    int at_dim = k;
+    int at_dim = s->n_dims++;
     for (; at_dim && s->stride[at_dim - 1] < d; at_dim--) {
         s->stride[at_dim] = s->stride[at_dim - 1];
         s->count[at_dim] = s->count[at_dim - 1];
@@ -111,11 +110,12 @@ static void put_dimension(Search *s, int k, const BlockRun *run, int64_t *at, in
 
 static void search_run(Search *s, const BlockRun *run)
 {
-    int64_t at = run->at, block = 0;
-    memset(s->stride, 0, sizeof s->stride);
-    for (int k = 0; k < 3; k++) put_dimension(s, k, run, &at, &block);
-    s->window[3] = run->bytes;
-    for (int k = 2; k >= 0; k--) s->window[k] = s->window[k + 1] + s->stride[k] * (s->count[k] - 1);
+    int64_t at = run->at, block = slice_run_number(s->r);
+    s->n_dims = 0;
+    for (int k = 0; k < BOX_DIMS; k++) put_dimension(s, k, run, &at, &block);
+    s->window[s->n_dims] = run->bytes;
+    for (int k = s->n_dims - 1; k >= 0; k--)
+        s->window[k] = s->window[k + 1] + s->stride[k] * (s->count[k] - 1);
     if (ranges_meet(s->bytes, (uint64_t)at, (uint64_t)(at + s->window[0]))) search(s, 0, at, block);
 }
 

@@ -181,25 +181,37 @@ static int is_of_sign(const SliceInst *in)
                    : (uint32_t)with->value == UINT32_MAX && (in->k == IS_GT || in->k == IS_LE);
 }
 
-/* Does anything but the sign of a value matter to the instruction that uses it? */
-static int needs_more(const SliceInst *in, int slot)
+/* Does it take the high half alone of source i? The compiler divides numbers of 64 bits that way by 32. */
+static int is_of_high_half(const SliceInst *in, int i)
+{
+    const SliceSource *with = &in->sources[!i];
+    return in->op == OP_AND && in->bits == 64 && with->kind == SOURCE_CONSTANT &&
+           with->value == ~(uint64_t)UINT32_MAX;
+}
+
+/* Does anything but the sign of a value matter to the instruction that uses it, or, of 64 bits, but the high
+ * half? */
+static int needs_more(const SliceInst *in, int slot, int bits)
 {
     for (int i = 0; i < in->n_sources; i++)
         if (in->sources[i].kind == SOURCE_REGISTER && in->sources[i].slot == slot &&
-            !(i == 0 && is_of_sign(in)) && !(in->op == OP_OR && in->k))
+            !(bits == 64 ? is_of_high_half(in, i) : i == 0 && is_of_sign(in)) &&
+            !(in->op == OP_OR && in->k && in->bits == bits))
             return 1;
     return 0;
 }
 
-/* Notes the or of values of which the sign alone matters. */
+/* Notes the or of values of which the sign alone matters, or the high half. */
 static void find_signs(Slice *s)
 {
     for (int i = s->n_insts - 1; i >= 0; i--) {
         SliceInst *in = &s->insts[i];
-        if (in->op != OP_OR || in->bits != 32 || in->n_dests != 1 || in->dests[0] < 0) continue;
+        if (in->op != OP_OR || (in->bits != 32 && in->bits != 64) || in->n_dests != 1 ||
+            in->dests[0] < 0)
+            continue;
         in->k = 1;
         for (int k = 0; k < s->n_insts && in->k; k++)
-            if (k != i && needs_more(&s->insts[k], in->dests[0])) in->k = 0;
+            if (k != i && needs_more(&s->insts[k], in->dests[0], in->bits)) in->k = 0;
     }
 }
 

@@ -58,7 +58,7 @@ typedef struct {
 typedef struct {
     uint8_t op, bits, from_bits, is_signed;
     uint8_t k,
-        combine; /* k of a store: the bytes of an element; of an or: the sign alone matters */
+        combine; /* k of a store: the bytes of an element; of an or: its sign or high half matters */
     uint8_t n_dests, n_sources;
     int dests[4]; /* slots; -1: unused */
     SliceSource sources[SLICE_SOURCES], guard;

@@ -49,10 +49,10 @@ static void add_rows(SliceRun *r, const TensorMap *map, const Lanes *c, int lane
 {
     uint32_t rows = 1, element = tensor_map_element((TensorMapType)map->type);
     int64_t first = value(&c[0], lane), low = first < 0 ? 0 : first, high = first + map->box[0],
-            d[3] = {0};
+            d[BOX_DIMS] = {0};
     if (high > (int64_t)map->size[0]) high = (int64_t)map->size[0];
     for (int i = 1; i < map->rank; i++) rows *= map->box[i];
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < BOX_DIMS; k++)
         for (int i = 0; i < map->rank; i++)
             d[k] += (int32_t)c[i].d[k] * (int64_t)(i ? map->stride[i - 1] : element);
     r->budget -= rows;
@@ -119,6 +119,7 @@ void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t 
     r->budget = budget;
     r->n_lanes = threads_of(l);
     r->apart = 1;
+    r->parts = (GridParts){.n = 1, .stride = {1}};
     size_t n = (size_t)s->n_slots + SLICE_SOURCES + 1, lanes = (size_t)r->n_lanes;
     r->slots = memory_array((size_t)s->n_slots + 1, sizeof *r->slots);
     r->storage = memory_array(n * lanes, sizeof *r->storage);
@@ -214,7 +215,8 @@ static int block_value(SliceRun *r, PtxSpecial which, const LaneMask *m, Lanes *
         k = -1;
     if (k >= 0) {
         set_uniform(out, r->block[k]);
-        out->d[k] = r->box.low[k] || r->box.high[k];
+        for (int i = k ? X_PARTS + k - 1 : 0, end = k ? i + 1 : X_PARTS; i < end; i++)
+            if (r->box.low[i] || r->box.high[i]) out->d[i] = k ? 1 : r->parts.stride[i];
         if (which > SPECIAL_CTAID_Z)
             lanes_divide(out, cluster_of(r, k), which >= SPECIAL_CLUSTER_CTAID_X, m, &r->box);
         return 0;
@@ -292,7 +294,7 @@ static void fetch(SliceRun *r, const SliceSource *s, int bits, const LaneMask *m
     }
     const Lanes *v = &r->slots[s->slot];
     out->known = v->known, out->set = v->set, out->uniform = v->uniform;
-    for (int k = 0; k < 3; k++) out->d[k] = r->box.low[k] || r->box.high[k] ? v->d[k] : 0;
+    for (int k = 0; k < BOX_DIMS; k++) out->d[k] = r->box.low[k] || r->box.high[k] ? v->d[k] : 0;
     if (!s->negated) {
         out->v = v->v;
         return;
@@ -352,15 +354,14 @@ static int unpack(SliceRun *r, const SliceInst *in, const Lanes *from, const Lan
     return 0;
 }
 
-static inline int goes_on(const BlockRun *run, int64_t at, const int64_t d[3])
+static inline int goes_on(const BlockRun *run, int64_t at, const int64_t d[BOX_DIMS])
 {
-    return run->at + run->bytes == at &&
-           !((run->d[0] ^ d[0]) | (run->d[1] ^ d[1]) | (run->d[2] ^ d[2]));
+    return run->at + run->bytes == at && !memcmp(run->d, d, sizeof run->d);
 }
 
 /* A store often goes on behind each run of the store before it, one run after the other, as where a thread
  * stores rows in parts. */
-static inline void add_run(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3])
+static inline void add_run(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[BOX_DIMS])
 {
     if (r->n_runs && goes_on(&r->runs[r->last], at, d)) {
         r->runs[r->last].bytes += bytes;
@@ -375,10 +376,11 @@ static inline void add_run(SliceRun *r, int64_t at, int64_t bytes, const int64_t
     }
     memory_room(r->runs, r->n_runs, r->cap_runs, 64);
     r->last = r->n_runs++;
-    r->runs[r->last] = (BlockRun){.at = at, .bytes = bytes, .d = {d[0], d[1], d[2]}};
+    r->runs[r->last].at = at, r->runs[r->last].bytes = bytes;
+    memcpy(r->runs[r->last].d, d, sizeof r->runs->d);
 }
 
-void slice_run_add(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3])
+void slice_run_add(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[BOX_DIMS])
 {
     add_run(r, at, bytes, d);
 }
@@ -731,13 +733,52 @@ static int run_from(SliceRun *r, int block, int until, const uint8_t *with, int 
     return 0;
 }
 
+int64_t slice_run_apart(const SliceRun *r, int k)
+{
+    const uint32_t *grid = r->launch->grid;
+    if (k < X_PARTS) return r->parts.stride[k];
+    return k == X_PARTS ? grid[0] : (int64_t)grid[0] * grid[1];
+}
+
+int64_t slice_run_number(const SliceRun *r)
+{
+    const uint32_t *grid = r->launch->grid;
+    return r->block[0] + (int64_t)grid[0] * (r->block[1] + (int64_t)grid[1] * r->block[2]);
+}
+
+/* Returns 0 where no part has a period, or the box is whole. */
+static int split(SliceRun *r)
+{
+    GridParts *p = &r->parts;
+    const uint32_t *grid = r->launch->grid, block[3] = {grid[0] / 2, grid[1] / 2, grid[2] / 2};
+    BoxPeriods periods = {.largest = 0};
+    memcpy(periods.stride, p->stride, sizeof p->stride);
+    memcpy(r->block, block, sizeof block);
+    box_open(&r->box, &r->parts, r->launch->grid, r->block);
+    for (int k = 0; k < p->n; k++) periods.size[k] = r->box.high[k] - r->box.low[k] + 1;
+    r->box.periods = &periods;
+    const int rc = slice_run_block(r, block);
+    r->box.periods = NULL;
+    if (rc || !periods.largest) return 0;
+    int at = p->n++;
+    for (; p->stride[at - 1] > periods.largest; at--) p->stride[at] = p->stride[at - 1];
+    p->stride[at] = periods.largest;
+    return 1;
+}
+
+void slice_run_split(SliceRun *r)
+{
+    const int64_t budget = r->budget;
+    while (r->parts.n < X_PARTS && split(r)) {
+    }
+    r->budget = budget;
+    r->why = NULL, r->why_inst = 0;
+}
+
 int slice_run_block(SliceRun *r, const uint32_t block[3])
 {
     memcpy(r->block, block, sizeof r->block);
-    for (int k = 0; k < 3; k++) {
-        r->box.low[k] = -(int64_t)block[k];
-        r->box.high[k] = (int64_t)r->launch->grid[k] - 1 - block[k];
-    }
+    box_open(&r->box, &r->parts, r->launch->grid, r->block);
     for (int i = 0; i < r->slice->n_slots; i++) {
         r->slots[i].set = r->slots[i].known = 0;
         r->slots[i].uniform = 1;

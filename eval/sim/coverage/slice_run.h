@@ -8,8 +8,8 @@
 
 /* Bytes that a block writes. */
 typedef struct {
-    int64_t at, bytes; /* at: a device address */
-    int64_t d[3];      /* what is added to `at` in the next block of each dimension */
+    int64_t at, bytes;   /* at: a device address */
+    int64_t d[BOX_DIMS]; /* what is added to `at` in the next block of each dimension */
 } BlockRun;
 
 /* Special registers whose values differ by thread. */
@@ -19,6 +19,7 @@ typedef struct SliceRun {
     const Slice *slice;
     const DeviceLaunch *launch;
     uint32_t block[3]; /* the coordinates of the block */
+    GridParts parts;
     Box box;
     BlockRun *runs;
     int n_runs, cap_runs;
@@ -48,9 +49,14 @@ typedef struct SliceRun {
 void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t budget);
 /* From now on a block has few lanes, which stand for threads that lie between them. */
 void slice_run_thin(SliceRun *r);
+/* Divides the grid's first dimension where quotients of a block's number repeat. */
+void slice_run_split(SliceRun *r);
 void slice_run_close(SliceRun *r);
+/* What a step of dimension k of the box adds to the number of the block; and that number. */
+int64_t slice_run_apart(const SliceRun *r, int k);
+int64_t slice_run_number(const SliceRun *r);
 /* Bytes that the block accesses. They are joined to the last ones, or to a run that they go on behind. */
-void slice_run_add(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3]);
+void slice_run_add(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[BOX_DIMS]);
 /* Returns 0; or -1 with `why`. */
 int slice_run_block(SliceRun *r, const uint32_t block[3]);
 

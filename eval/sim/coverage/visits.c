@@ -28,6 +28,7 @@ struct VisitedLaunch {
     SliceBlock *blocks;
     int n_insts, n_blocks, n_slots, n_lanes;
     uint32_t cluster[3];
+    GridParts parts;
     DeviceLaunch launch; /* what it points to is not looked at */
     uint64_t grid;
     uint32_t *of_block; /* 1 + the place in `told` */
@@ -80,7 +81,8 @@ static int is_same(const VisitedLaunch *t, const SliceRun *r)
     const DeviceLaunch *a = &t->launch, *b = r->launch;
     return t->n_insts == s->n_insts && t->n_blocks == s->n_blocks && t->n_slots == s->n_slots &&
            t->n_lanes == r->n_lanes && !memcmp(a->grid, b->grid, sizeof a->grid) &&
-           !memcmp(a->block, b->block, sizeof a->block) && a->shared_bytes == b->shared_bytes &&
+           !memcmp(a->block, b->block, sizeof a->block) &&
+           !memcmp(&t->parts, &r->parts, sizeof t->parts) && a->shared_bytes == b->shared_bytes &&
            a->n_maps == b->n_maps &&
            !memcmp(a->map_at, b->map_at, (size_t)a->n_maps * sizeof *a->map_at) &&
            !memcmp(a->params, b->params, sizeof a->params) &&
@@ -114,6 +116,7 @@ VisitedLaunch *visits_of(VisitedLaunches *all, const SliceRun *r)
                          .n_slots = s->n_slots,
                          .n_lanes = r->n_lanes,
                          .launch = *r->launch,
+                         .parts = r->parts,
                          .grid = grid,
                          .of_block = memory_sparse(grid, sizeof *t->of_block)};
     memcpy(t->cluster, s->f->cluster, sizeof t->cluster);

@@ -50,39 +50,93 @@ static void mark_bytes(Written *w, int64_t from, int64_t end)
 /* Sorts the repetitions by stride, each above 0, and joins those whose runs touch. */
 static void join_runs(WrittenRun *r)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < WRITTEN_DIMS; i++) {
         if (r->count[i] <= 1 || !r->stride[i]) r->count[i] = 1, r->stride[i] = INT64_MAX;
         if (r->stride[i] >= 0) continue;
         r->at += r->stride[i] * (int64_t)(r->count[i] - 1);
         r->stride[i] = -r->stride[i];
     }
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < 2; i++) {
+    for (int pass = 0; pass < WRITTEN_DIMS - 1; pass++)
+        for (int i = 0; i < WRITTEN_DIMS - 1; i++) {
             if (r->stride[i] <= r->stride[i + 1]) continue;
             int64_t s = r->stride[i];
             uint64_t n = r->count[i];
             r->stride[i] = r->stride[i + 1], r->count[i] = r->count[i + 1];
             r->stride[i + 1] = s, r->count[i + 1] = n;
         }
-    for (int i = 0; i < 3 && r->stride[i] <= r->bytes; i++) {
+    for (int i = 0; i < WRITTEN_DIMS && r->stride[i] <= r->bytes; i++) {
         r->bytes += r->stride[i] * (int64_t)(r->count[i] - 1);
         r->count[i] = 1;
     }
 }
 
+/* A run with its repetitions at the nearest stride, as bits: some of every few units. */
+enum { PATTERN = 1024 };
+typedef struct {
+    int n; /* words; 0: there is none */
+    uint64_t bits[PATTERN / 64 + 1];
+    uint64_t units, count;
+    int64_t bytes, stride; /* of the run; from one to the next */
+} Pattern;
+
+/* Takes the first dimension of the run, where that has a pattern. */
+static void find_pattern(const Written *w, WrittenRun *r, Pattern *p)
+{
+    int k = 0;
+    while (k < WRITTEN_DIMS && r->count[k] <= 1) k++;
+    if (k == WRITTEN_DIMS) return;
+    const int64_t unit = w->unit, step = r->stride[k] / unit, n = r->bytes / unit;
+    if (r->stride[k] % unit || r->bytes % unit || step > PATTERN || r->count[k] > PATTERN ||
+        (int64_t)(r->count[k] - 1) * step + n > PATTERN)
+        return;
+    p->units = (uint64_t)((int64_t)(r->count[k] - 1) * step + n);
+    p->n = (int)((p->units + 63) / 64);
+    p->count = r->count[k], p->bytes = r->bytes, p->stride = r->stride[k];
+    for (uint64_t i = 0; i < r->count[k]; i++)
+        for (int64_t j = (int64_t)i * step; j < (int64_t)i * step + n; j++)
+            p->bits[j / 64] |= UINT64_C(1) << j % 64;
+    r->count[k] = 1;
+}
+
+static void mark_pattern(Written *w, const Pattern *p, int64_t at)
+{
+    const int64_t from = at / w->unit;
+    if (at < 0 || at % w->unit || (uint64_t)from + p->units > units(w)) {
+        for (uint64_t i = 0; i < p->count && !w->all; i++, at += p->stride)
+            mark_bytes(w, at, at + p->bytes);
+        return;
+    }
+    if (!w->bits) w->bits = memory_array(units(w) / 64 + 1, sizeof *w->bits);
+    uint64_t *to = w->bits + from / 64, rest = 0;
+    const int shift = (int)(from % 64);
+    for (int i = 0; i < p->n; i++) {
+        to[i] |= p->bits[i] << shift | rest;
+        rest = shift ? p->bits[i] >> (64 - shift) : 0;
+    }
+    if (rest) to[p->n] |= rest;
+    w->marked += 2 + (uint64_t)p->n / 8;
+}
+
 void written_mark(Written *w, WrittenRun r)
 {
     if (w->all) return;
+    Pattern p = {.n = 0};
     join_runs(&r);
-    for (int i = 0; i < 3; i++)
-        if (r.count[i] <= 1) r.stride[i] = 0;
-    for (uint64_t k = 0; k < r.count[2]; k++)
-        for (uint64_t j = 0; j < r.count[1]; j++)
-            for (uint64_t i = 0; i < r.count[0]; i++) {
-                int64_t at = r.at + r.stride[0] * (int64_t)i + r.stride[1] * (int64_t)j +
-                             r.stride[2] * (int64_t)k;
-                mark_bytes(w, at, at + r.bytes);
-            }
+    find_pattern(w, &r, &p);
+    uint64_t place[WRITTEN_DIMS] = {0};
+    for (int k = 0; k < WRITTEN_DIMS && !w->all;) {
+        if (p.n)
+            mark_pattern(w, &p, r.at);
+        else
+            mark_bytes(w, r.at, r.at + r.bytes);
+        for (k = 0; k < WRITTEN_DIMS; k++) {
+            if (r.count[k] <= 1) continue;
+            r.at += r.stride[k];
+            if (++place[k] < r.count[k]) break;
+            r.at -= r.stride[k] * (int64_t)place[k];
+            place[k] = 0;
+        }
+    }
 }
 
 void written_add(Written *w, const Written *other)

@@ -12,11 +12,13 @@ typedef struct {
     uint64_t marked; /* units, with repetitions: what marking took */
 } Written;
 
+enum { WRITTEN_DIMS = 8 /* those of a box (lanes.h), and of a row */ };
+
 /* A run of bytes that repeats: `count` times at each stride. */
 typedef struct {
     int64_t at; /* of the buffer */
-    int64_t bytes, stride[3];
-    uint64_t count[3];
+    int64_t bytes, stride[WRITTEN_DIMS];
+    uint64_t count[WRITTEN_DIMS];
 } WrittenRun;
 
 void written_release(Written *w);
