@@ -62,7 +62,7 @@ static int match_op(Decoder *d)
         d, h_match,
         (Inst){.d = dest, .e = p, .a = a, .f = mask, .k0 = (uint8_t)all, .k1 = t->bits == 64});
     d->inst_class = INST_SHUFFLE;
-    d->repeats = all ? 2 : 4; /* match.any: a round for each value, of which a few differ */
+    d->repeats = all ? 2 : 1; /* further values of match.any count as they run */
     return 0;
 }
 

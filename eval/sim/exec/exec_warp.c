@@ -6,8 +6,17 @@
 #include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/memory/doubts.h"
 
-enum { MATCH_COST = 500 };
+/* SLOTS: of issue, for each group of lanes where masks differ within a warp, and for each further value of a
+ * match (an H200, 2026-12-01: 32 operations of warps of 1, 2, 4, 8 and 16 groups). */
+enum { MATCH_COST = 500, SHUFFLE_SLOTS = 1, VOTE_SLOTS = 12, MATCH_SLOTS = 16, VALUE_SLOTS = 8 };
 #define NOBODYS_VALUE 0x7e967699u /* 1e38 as a float; it is followed */
+
+/* Groups of a warp that run an operation one after the other. */
+static void take_turns(Warp *w, uint32_t slots)
+{
+    w->x->counts.expansion_slots += slots;
+    w->chain += slots;
+}
 
 /* For each lane the one whose value it takes, and all ones where that is one of its segment. */
 typedef struct {
@@ -89,6 +98,9 @@ const Inst *h_shfl(Warp *w, const Inst *in)
     }
     if (in->d != ROW_NONE) blend32(row32(w, in->d), out, m);
     put_pred(w, in->e, m, valid);
+    uint32_t groups = 0;
+    while (s.lanes) groups += warp_group(w, in->f, &s.lanes) != 0;
+    if (groups > 1) take_turns(w, (groups - 1) * SHUFFLE_SLOTS);
     return in + 1;
 }
 
@@ -108,17 +120,21 @@ const Inst *h_vote(Warp *w, const Inst *in)
 {
     WarpSync s;
     if (!warp_sync(w, in, &s)) return s.next;
-    while (s.lanes) vote(w, in, warp_group(w, in->f, &s.lanes));
+    uint32_t groups = 0;
+    for (; s.lanes; groups++) vote(w, in, warp_group(w, in->f, &s.lanes));
+    if (groups > 1) take_turns(w, groups * VOTE_SLOTS);
     return in + 1;
 }
 
-static void match(Warp *w, const Inst *in, uint32_t part)
+/* Returns how many values the lanes have. */
+static uint32_t match(Warp *w, const Inst *in, uint32_t part)
 {
     uint64_t v[LANES];
-    uint32_t out[LANES] = {0}, all = 1;
+    uint32_t out[LANES] = {0}, all = 1, values = 0;
     exec_charge(w->x, MATCH_COST);
     for (int i = 0; i < LANES; i++) v[i] = in->k1 ? row64(w, in->a)[i] : row32(w, in->a)[i];
-    for (uint32_t rest = part, same; rest; rest &= ~same) { /* those of the first lane's value */
+    for (uint32_t rest = part, same; rest;
+         rest &= ~same, values++) { /* those of the first lane's value */
         const uint64_t first = v[__builtin_ctz(rest)];
         same = 0;
         for (int i = 0; i < LANES; i++) same |= (uint32_t)(v[i] == first) << i;
@@ -130,13 +146,17 @@ static void match(Warp *w, const Inst *in, uint32_t part)
         for (int i = 0; i < LANES; i++) out[i] = all ? part : 0;
     if (in->d != ROW_NONE) blend32(row32(w, in->d), out, part);
     put_pred(w, in->e, part, all ? FULL_MASK : 0);
+    return values;
 }
 
 const Inst *h_match(Warp *w, const Inst *in)
 {
     WarpSync s;
     if (!warp_sync(w, in, &s)) return s.next;
-    while (s.lanes) match(w, in, warp_group(w, in->f, &s.lanes));
+    uint32_t groups = 0, further = 0;
+    for (; s.lanes; groups++) further += match(w, in, warp_group(w, in->f, &s.lanes)) - 1;
+    if (groups > 1) take_turns(w, groups * MATCH_SLOTS);
+    if (further && !in->k0) take_turns(w, further * VALUE_SLOTS);
     return in + 1;
 }
 
@@ -158,13 +178,15 @@ const Inst *h_redux(Warp *w, const Inst *in)
 {
     WarpSync s;
     if (!warp_sync(w, in, &s)) return s.next;
-    while (s.lanes) {
+    uint32_t groups = 0;
+    for (; s.lanes; groups++) {
         uint32_t part = warp_group(w, in->f, &s.lanes), rest = part & (part - 1);
         const uint32_t *a = row32(w, in->a);
         uint32_t acc = a[__builtin_ctz(part)];
         for (; rest; rest &= rest - 1) acc = reduce(in->k0, acc, a[__builtin_ctz(rest)]);
         fill32(row32(w, in->d), acc, part);
     }
+    if (groups > 1) take_turns(w, groups * MATCH_SLOTS);
     return in + 1;
 }
 

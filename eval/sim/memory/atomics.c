@@ -113,26 +113,30 @@ static void perform(Warp *w, const Access *a)
         path_tell(w, a);
 }
 
-/* Lanes with one bank wait for one another. Floats and halves are added by a loop of compare and swap, which
- * lanes that meet repeat, and so are 64 bits. Costs of an H200, as multiples of an integer addition's
- * (2026-11-29, tests/bench/rates). */
+/* Lanes with one bank wait for one another, and half as long again where lanes share several addresses. Floats
+ * and halves are added by a loop of compare and swap, which lanes that meet repeat, and so are 64 bits. Costs of
+ * an H200, as multiples of an integer addition's (2026-11-29 and 2026-12-01, tests/bench/rates). */
 static uint32_t shared_serial(const Access *a)
 {
-    enum { BANKS = 32, BANK_BYTES = 4, FLOATS = 4, FLOATS_THAT_MEET = 9 };
+    enum { BANKS = 32, BANK_BYTES = 4, FLOATS = 5, FLOATS_THAT_MEET = 11 };
     uint8_t lanes[BANKS] = {0};
-    uint32_t most = 0;
+    uint64_t last[BANKS];
+    uint32_t most = 0, banks = 0, meet = 0;
     if (a->mo->merged) return 1;
     for (uint32_t m = a->mask; m; m &= m - 1) {
         uint64_t at = a->base + (uint64_t)(int64_t)a->p->delta[__builtin_ctz(m)];
-        uint8_t *bank = &lanes[at / BANK_BYTES % BANKS];
-        if (++*bank > most) most = *bank;
+        const uint64_t k = at / BANK_BYTES % BANKS;
+        banks += !lanes[k];
+        meet += lanes[k] && last[k] == at;
+        last[k] = at;
+        if (++lanes[k] > most) most = lanes[k];
     }
     if (a->mo->atom == ATOM_ADD &&
         (a->mo->type == T_F32 || a->mo->type == T_F16 || a->mo->type == T_BF16))
         return most > 1 ? FLOATS_THAT_MEET * most : FLOATS;
     /* Sums of doubles take at least what the same loop takes that a kernel writes out. */
-    if (a->mo->atom == ATOM_ADD && a->mo->type == T_F64) return 21 * most / 5;
-    return a->mo->element == 8 ? 18 * most / 5 : most;
+    if (a->mo->atom == ATOM_ADD && a->mo->type == T_F64) return 51 * most / 10;
+    return a->mo->element == 8 ? 18 * most / 5 : banks > 1 && meet ? 3 * most / 2 : most;
 }
 
 static int atomic_shared(Warp *w, Access *a)

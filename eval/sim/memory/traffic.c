@@ -29,10 +29,12 @@ static void count_part(const DevMem *mem, Alloc *al, uint64_t sector)
 }
 
 /* How many loads lie between two of a sector, where the block makes no more of them than another one before
- * it: ages do not come again. Returns `touched` with the age of now. */
-static uint32_t count_age(DevMem *mem, SimCounts *n, uint32_t touched)
+ * it: ages do not come again. What the block before has read, too, such as weights, is no load here: many
+ * blocks read it. Returns `touched` with the age of now. */
+static uint32_t count_age(DevMem *mem, SimCounts *n, uint32_t touched, int is_near)
 {
     const uint32_t mask = (TOUCH_AGES - 1) << TOUCH_AGE;
+    if (is_near) return (touched & ~mask) | (uint32_t)(mem->age << TOUCH_AGE & mask);
     mem->loads++;
     if (!mem->age_length || mem->age >= TOUCH_AGES) return touched & ~mask;
     if (touched & TOUCH_READ) {
@@ -54,9 +56,10 @@ static int count_load_sector(Exec *x, Alloc *al, uint64_t sector, int past_l1)
         n->l1_hit_sectors++;
         return 0;
     }
-    uint32_t t = mem->touched[sector];
+    uint32_t t = mem->touched[sector], is_near = 0;
     if (t >> TOUCH_ID != mem->launch_id) {
-        n->near_sectors += t >> TOUCH_ID == mem->launch_id - 1 && t & TOUCH_READ;
+        is_near = t >> TOUCH_ID == mem->launch_id - 1 && t & TOUCH_READ;
+        n->near_sectors += is_near;
         t = mem->launch_id << TOUCH_ID;
     }
     n->again_sectors += past_l1 == PAST_L1 && t & TOUCH_READ;
@@ -66,7 +69,7 @@ static int count_load_sector(Exec *x, Alloc *al, uint64_t sector, int past_l1)
         n->l2_load_sectors++;
     else
         n->dram_read_sectors++, count_part(mem, al, sector);
-    mem->touched[sector] = count_age(mem, n, t) | TOUCH_READ;
+    mem->touched[sector] = count_age(mem, n, t, (int)is_near) | TOUCH_READ;
     return 1;
 }
 

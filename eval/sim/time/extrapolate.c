@@ -268,14 +268,16 @@ static void settle_waits(const Waits *w, double cold, double kept, SimCounts *c)
 
 /* The share of what blocks read again that L2 has kept, of `wave` sectors that a wave reads. Where L2 has
  * halves, half of what one SM reads lies in both. Loops over tiles read again what they have just read:
- * between lies a part of what the block reads in all. touched: sectors that blocks read, each for itself. */
+ * between lies a part of what the block reads in all, without what the blocks before it have read. touched:
+ * sectors that blocks read, each for itself. */
 static double own_kept(const Profile *p, const SimCounts *c, double wave, double touched,
                        double again)
 {
     const double share = 2 * p->l2_share / (1 + p->l2_share), all = wave * SECTOR / share,
                  aged = again > 0 ? fmin(1, (double)c->aged_sectors / again) : 0,
                  loads = (double)c->aged_loads / fmax(1, (double)c->aged_sectors),
-                 each = touched / (double)c->blocks, between = each > 0 ? fmin(1, loads / each) : 1;
+                 each = fmax(0, touched - (double)c->near_sectors) / (double)c->blocks,
+                 between = each > 0 ? fmin(1, loads / each) : 1;
     return (1 - aged) * extrapolate_kept(p, all) + aged * extrapolate_kept(p, all * between);
 }
 

@@ -17,7 +17,7 @@
     .shuffle_lanes = 32, .l1_bytes = 128, .l2_bytes = 64, .far_bytes = 16, .fill_bytes = 24,       \
     .const_cycles = 2.8, .barrier_cycles = 13, .barrier_warp_cycles = 2, .block_interval = 1.2,    \
     .block_cycles = 350, .block_warp_cycles = 15, .atomic_cycles = 0.03, .atomic_hot_cycles = 1.4, \
-    .shared_atomic_cycles = 1.3, .arrival_cycles = 1.9, .fence_cycles = 15,                        \
+    .shared_atomic_cycles = 1.07, .arrival_cycles = 1.9, .fence_cycles = 15,                       \
     .block_fence_cycles = 4, .remote_arrival_cycles = 9, .store_line_cycles = 3.2,                 \
     .again_cycles = 1.1, .strong_again_cycles = 1.85, .mbarrier_cycles = 4.2,                      \
     .stored_again_cycles = 3.1, /* store_then_load of tests/bench/rates, an H200, 2026-11-29 */    \

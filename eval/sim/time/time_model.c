@@ -35,15 +35,18 @@ static int sum_lanes(const Profile *p)
 
 /* By how much longer the scheduler with the most work takes of each pipe than if all had as much. Warps of
  * other resident blocks fill a part of what one leaves idle: half of the warps on two schedulers take 0.71 of
- * the time of all, and a quarter on one 0.49 (an H200, 2026-11-29). Blocks whose warps are no multiple of
- * four begin on another scheduler each, so that four of them are even. */
+ * the time of all, and a quarter on one 0.49 (an H200, 2026-11-29). Blocks whose warps are no multiple of four
+ * begin on other schedulers than the blocks before, but not in turn: of what the first warps of blocks of 3, 5,
+ * 7 and 9 warps take beyond even shares a third is left, and of those of 2, 6 and 10 warps three quarters (an
+ * H200, 2026-12-01). */
 static void unevenness(const SimCounts *c, double resident, double of[PIPE_COUNT])
 {
-    const uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2];
-    int even = (threads + WARP - 1) / WARP % SCHEDULERS && resident >= SCHEDULERS;
+    const uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2],
+                   rest = (threads + WARP - 1) / WARP % SCHEDULERS;
+    const double left = !rest || resident < SCHEDULERS ? 1 : rest == 2 ? 3.0 / 4 : 1.0 / 3;
     for (int i = 0; i < PIPE_COUNT; i++) {
-        double uneven =
-            even || !c->scheduled[i] ? 1 : (double)c->busiest[i] / (double)c->scheduled[i];
+        double all = c->scheduled[i] ? (double)c->busiest[i] / (double)c->scheduled[i] : 1,
+               uneven = 1 + (all - 1) * left;
         of[i] = resident > 1 ? sqrt(uneven) : uneven;
     }
 }
@@ -266,7 +269,8 @@ typedef struct {
 
 /* Seconds of a wave. The blocks of the first one start and wait for their first loads together, and share the
  * SM's pipes from then on. Later ones start as others end, and wait behind these. Memory serves one of them
- * before the other, so that their waits hide behind one another. */
+ * before the other, so that their waits hide behind one another; and their computing does more than that of blocks
+ * that have started together (a third power, by 430 kernels of nine tasks on an H100, 2026-11-30). */
 static double wave(const Model *m, Wave w, double block_cycles)
 {
     double memory = 0, pipes = 0, here = w.here, all = w.all,
@@ -277,7 +281,7 @@ static double wave(const Model *m, Wave w, double block_cycles)
         *busy = larger(*busy, m->sm_cycles[i] * here);
         memory = larger(memory, m->gpu_s[i] * all * hz);
     }
-    double computing = first + sqrt(pipes * pipes + rest * rest),
+    double computing = first + (w.first ? hypot(pipes, rest) : cbrt(pow(pipes, 3) + pow(rest, 3))),
            loading = sqrt(memory * memory + block_cycles * block_cycles);
     return larger(computing, loading) / hz;
 }
@@ -318,7 +322,8 @@ static void wait_for_heaviest(const Model *m, Heavy h, double usual, double slow
     double here = ceil(h.n / m->p->sm_count);
     double earlier = larger(0, ceil(here / t->occupancy.blocks_per_sm) - 1) * h.heavy / h.heaviest;
     double alone = wave(m, (Wave){h.heaviest, h.heaviest, 1}, slowest),
-           share = wave(m, (Wave){here * h.heavy, h.n * h.heavy, 1}, (earlier + 1) * usual);
+           share =
+               wave(m, (Wave){here * h.heavy, h.n * h.heavy, earlier <= 0}, (earlier + 1) * usual);
     if (larger(alone, share) <= t->seconds) return;
     t->seconds = larger(alone, share);
     t->bound = "slowest block";

@@ -478,14 +478,42 @@ static void test_merged_atomics(void **state)
     serial("atom.shared.and.b32 %r9, [%r2+4], %r1;", 2); /* nothing reads %r9 */
     serial("atom.shared.add.u32 %r9, [%r2], %r1;\nadd.u32 %r9, %r9, 1;", 2);
     serial("atom.shared.max.s32 %r9, [%r2], %r1;\nadd.u32 %r9, %r9, 1;", 64);
-    serial("red.shared.add.f32 [%r2], %f1;", 64 * 9); /* by a loop of compare and swap */
+    serial("red.shared.add.f32 [%r2], %f1;", 64 * 11); /* by a loop of compare and swap */
     serial("red.shared.inc.u32 [%r2], 7;", 64);
     serial("red.shared.add.u32 [%r5], %r1;", 64); /* by warps, which nobody can prove */
     serial("red.shared.add.u32 [%r5], 1;", 2);
+    serial("shr.u32 %r8, %r1, 2;\nand.b32 %r8, %r8, 4;\nadd.u32 %r8, %r8, %r2;\n"
+           "red.shared.add.u32 [%r8], %r1;",
+           2 * 24); /* two addresses, of 16 lanes each */
     serial("red.global.add.u32 [%rd1], %r1;", 2);
     serial("ld.global.u32 %r6, [%rd1];\nadd.u32 %r7, %r2, %r6;\nred.shared.add.u32 [%r7], %r1;", 2);
     serial("red.global.add.f32 [%rd1], %f1;", 64);
     serial("red.global.add.u64 [%rd1], %rd1;", 64);
+}
+
+/* Slots beside the instructions of two warps. */
+static uint64_t further_slots(const char *operation)
+{
+    const uint64_t slots = count_atomic(operation)->expansion_slots;
+    sim_stop(&sim);
+    return slots;
+}
+
+/* Groups of lanes with masks of their own take turns. */
+static void test_groups_of_lanes(void **state)
+{
+    (void)state;
+#define GROUPS \
+    "mov.u32 %r6, %laneid;\nand.b32 %r6, %r6, 16;\nmov.u32 %r7, 65535;\nshl.b32 %r7, %r7, %r6;\n"
+    const uint64_t none = further_slots(GROUPS);
+    assert_int_equal(further_slots(GROUPS "vote.sync.ballot.b32 %r8, %p1, -1;"), none);
+    assert_int_equal(further_slots(GROUPS "vote.sync.ballot.b32 %r8, %p1, %r7;"),
+                     none + 2 * 2 * 12);
+    assert_int_equal(further_slots(GROUPS "redux.sync.add.s32 %r8, %r1, %r7;"), none + 2 * 2 * 16);
+    assert_int_equal(further_slots(GROUPS "shfl.sync.idx.b32 %r8, %r1, 0, 4127, %r7;"), none + 2);
+    const uint64_t one = further_slots(GROUPS "match.any.sync.b32 %r8, %r4, -1;");
+    assert_int_equal(further_slots(GROUPS "match.any.sync.b32 %r8, %r6, -1;"), one + 2 * 8);
+#undef GROUPS
 }
 
 /* Sectors that a launch writes in part: by every other word, by both halves of the words in turn,
@@ -586,6 +614,7 @@ int main(void)
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_atomics_and_constants),
         cmocka_unit_test(test_merged_atomics),
+        cmocka_unit_test(test_groups_of_lanes),
         cmocka_unit_test(test_atomic_work),
         cmocka_unit_test(test_unrolled),
         cmocka_unit_test(test_product),

@@ -173,6 +173,14 @@ static void test_pipes(void **state)
     c.scheduled[PIPE_FP32] = 1000, c.busiest[PIPE_FP32] = 2000;
     close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], sqrt(2) * 750000 / 1.98e9,
              1e-9);
+    /* Blocks of five and six warps begin on other schedulers than the ones before, but not in turn. */
+    c.block[0] = 160;
+    close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32],
+             sqrt(1 + 1.0 / 3) * 750000 / 1.98e9, 1e-9);
+    c.block[0] = 192;
+    close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], sqrt(1.75) * 750000 / 1.98e9,
+             1e-9);
+    c.block[0] = 256;
     c.dynamic_shared = 200 << 10;
     close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], 1500000 / 1.98e9, 1e-9);
     c.dynamic_shared = 0;
@@ -625,14 +633,36 @@ static void test_shared_waits(void **state)
     close_to((double)c.leader_far_waits, 10000 * (1 - 0.75 * 0.9 * near), 0.001);
 }
 
+/* Seconds of so many waves of blocks that keep the pipes busy for 16,000 cycles, and wait as long. */
+static double computing(int waves)
+{
+    SimCounts c = grid(132ull * 8 * (uint64_t)waves, 256);
+    c.warp_insts = c.warps * 1000, c.warp_insts_max = 1000;
+    c.by_class[INST_FP32] = c.warp_insts;
+    c.chain_cycles_max = 16000;
+    return predict(profile("h100"), &c, 132).seconds;
+}
+
+/* Blocks that start together compute and wait more behind one another than later ones, which are out of
+ * step. */
+static void test_later_waves(void **state)
+{
+    (void)state;
+    const double hz = profile("h100")->clock_hz, start = 350 + 8 * 15;
+    close_to(computing(1) * hz, start + hypot(16000, 16000), 0.001);
+    close_to((computing(3) - computing(2)) * hz,
+             start / 4 + cbrt(pow(16000, 3) + pow(16000 + start * 3 / 4, 3)), 0.001);
+}
+
 /* What a second pass over 50 MB by `between` of all loads behind the first one reads of DRAM, as a
- * multiple. */
-static double read_again(double between)
+ * multiple, where the block before has read a part `near` of them, too. */
+static double read_again(double between, double near)
 {
     SimCounts c = grid(1000, 256);
     const BufferTraffic pass = {.read = 8, .size = 50e6, .waits = 1};
     c.dram_read_sectors = (uint64_t)(50e6 / 32);
     c.global_load_sectors = 2 * c.dram_read_sectors;
+    c.near_sectors = (uint64_t)(near * 50e6 / 32);
     c.aged_sectors = between > 0 ? c.dram_read_sectors : 0;
     c.aged_loads = (uint64_t)((double)c.aged_sectors * 50e6 / 32 / 1000 * between);
     extrapolate_traffic(profile("h100"), &pass, 1, 1000, &c);
@@ -643,10 +673,12 @@ static double read_again(double between)
 static void test_again(void **state)
 {
     (void)state;
-    close_to(read_again(0.1), 1, 0.001);
-    assert_true(read_again(0) > 1.5);
-    close_to(read_again(1), read_again(0), 0.001);
-    assert_true(read_again(0.8) < read_again(1));
+    close_to(read_again(0.1, 0), 1, 0.001);
+    assert_true(read_again(0, 0) > 1.5);
+    close_to(read_again(1, 0), read_again(0, 0), 0.001);
+    assert_true(read_again(0.8, 0) < read_again(1, 0));
+    /* Half of what a block reads are weights: its own half lies between. */
+    close_to(read_again(0.5, 0.5), read_again(1, 0), 0.001);
 }
 
 /* The waits behind copies, of whatever buffers, are those of the launch's mean: half of what the copies read
@@ -725,7 +757,8 @@ int main(void)
         cmocka_unit_test(test_second_pass),     cmocka_unit_test(test_shared_waits),
         cmocka_unit_test(test_first_wave),      cmocka_unit_test(test_windows),
         cmocka_unit_test(test_lines_at_a_time), cmocka_unit_test(test_intervals),
-        cmocka_unit_test(test_again),           cmocka_unit_test(test_copies)};
+        cmocka_unit_test(test_later_waves),     cmocka_unit_test(test_again),
+        cmocka_unit_test(test_copies)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
