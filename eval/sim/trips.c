@@ -11,9 +11,9 @@
 #include "eval/sim/coverage/control.h"
 #include "eval/sim/memory/block_waits.h"
 
-/* MOST_WORK: thread-instructions of all blocks, some 0.2 s (2026-12-01). No block begins behind three
- * quarters of them, so that one without an end is told from others. */
-enum { MOST_WORK = 240000000, LAST_WORK = MOST_WORK / 4, MOST_BLOCKS = 1 << 20, WARP = 32 };
+/* WORK_SHARE: all blocks may take the limit of a timed run divided by this, some 0.3 s (2026-12-01). No block
+ * begins behind three quarters of that, so that one without an end is told from others. */
+enum { WORK_SHARE = 11, LAST_SHARE = 4, MOST_BLOCKS = 1 << 20, WARP = 32 };
 /* Blocks whose lengths differ by less than this factor are of one kind. */
 static const double alike = 1.25;
 
@@ -25,6 +25,7 @@ typedef struct {
 typedef struct {
     uint64_t n, step, block, ran;
     const int64_t *left; /* thread-instructions */
+    int64_t last;        /* of the block that begins last, at least */
     Length *of;
 } Scan;
 
@@ -43,7 +44,7 @@ static int next_block(void *scan, const SimCounts *done, uint64_t *block)
         s->block += s->block + s->step < s->n ? s->step : s->step - s->n;
     }
     *block = s->block;
-    return s->ran<s->n && * s->left> LAST_WORK;
+    return s->ran<s->n && * s->left> s->last;
 }
 
 /* The parameters through which nothing is stored, by what the launch passes: a bit each. */
@@ -70,13 +71,15 @@ static void run(Device *d, const DeviceLaunch *l, Code *code, Scan *s)
     Exec *x = &d->exec;
     Fault fault = {0};
     AccessTrace *trace = d->mem.trace;
+    const int64_t all = d->limit / WORK_SHARE;
     const int assumed = d->mem.assumed, in_order = x->in_order;
     d->mem.trace = NULL;
     d->mem.l1_sets = 1;
     x->code = code;
     x->entry = code_find_entry(code, l->kernel);
     x->fault = &fault;
-    x->budget = MOST_WORK;
+    x->budget = all;
+    s->last = all / LAST_SHARE;
     s->left = &x->budget;
     x->block_budget = 0;
     x->in_order = 0;
@@ -84,9 +87,10 @@ static void run(Device *d, const DeviceLaunch *l, Code *code, Scan *s)
     x->clock = l->module->clock;
     const int r = exec_launch_some(x, l, next_block, s);
     if (r > 0 && fault.outcome == OUTCOME_TIMEOUT)
-        note(s, &(SimCounts){.warp_insts = LAST_WORK / WARP, .warp_insts_max = LAST_WORK / WARP});
+        note(s, &(SimCounts){.warp_insts = (uint64_t)s->last / WARP,
+                             .warp_insts_max = (uint64_t)s->last / WARP});
     if (r > 0) log_debug("the part of the kernel that decides: %s", fault.message);
-    d->total += MOST_WORK - x->budget;
+    d->total += all - x->budget;
     d->mem.trace = trace;
     d->mem.assumed = assumed;
     x->in_order = in_order;

@@ -15,7 +15,8 @@ enum { OF_MEMORY = 1, NOT_KNOWN = 2 };
 /* MUCH: instructions of a branch without a loop that matter as one with. */
 enum { MUCH = 256, MOST_BLOCKS = 4000 };
 
-typedef enum { NO_ACCESS, OF_PARAM, OF_BLOCK, OF_GRID, OF_ANY } Where;
+/* OF_CALL: what a function has returned. */
+typedef enum { NO_ACCESS, OF_PARAM, OF_CALL, OF_BLOCK, OF_GRID, OF_ANY } Where;
 
 typedef struct {
     const PtxFunction *f;
@@ -25,9 +26,12 @@ typedef struct {
     uint8_t *of[REG_CLASSES]; /* by register: what it follows from */
     uint8_t *deciding;        /* by block: what it follows from whether it runs */
     uint8_t own;              /* what the contents of shared and local memory follow from */
+    uint8_t passed;           /* what functions return follows from */
+    int calls;                /* functions change nothing but their own memory */
     uint8_t *taken;           /* by instruction */
     uint8_t *decides;         /* by block: its branch is taken */
     int needs_own;            /* shared or local memory is read */
+    int needs_calls;          /* a function's result is read */
     int *work, n_work;
 } Cut;
 
@@ -71,7 +75,7 @@ static Where where_of(const Cut *c, const PtxInst *in)
     if (i == n) return NO_ACCESS;
     if (has_any(in, far, 2)) return OF_ANY;
     if (has_any(in, own, 3) || is(in, "ldmatrix") || is(in, "stmatrix")) return OF_BLOCK;
-    if (ptx_has_mod(in, "param")) return is_own_param(c, in) || is(in, "st") ? OF_PARAM : OF_ANY;
+    if (ptx_has_mod(in, "param")) return is_own_param(c, in) || is(in, "st") ? OF_PARAM : OF_CALL;
     if (ptx_has_mod(in, "const")) return OF_PARAM;
     if (ptx_has_mod(in, "global")) return OF_GRID;
     const PtxOperand *address = address_of(in);
@@ -79,13 +83,12 @@ static Where where_of(const Cut *c, const PtxInst *in)
     return !from ? OF_ANY : from == BASE_OWN ? OF_BLOCK : from & BASE_OWN ? OF_ANY : OF_GRID;
 }
 
-/* What is loaded through an address of global memory. */
+/* What is loaded through an address of global memory. Where nothing is stored, a volatile load finds what any
+ * other finds, and the compiler has said so of `.nc`. */
 static uint8_t of_global(const Cut *c, const PtxInst *in, const PtxOperand *address)
 {
-    static const char *const strong[] = {"volatile", "relaxed", "acquire", "mmio"};
     uint64_t from = address ? bases_of(&c->bases, address) : 0;
-    int is_known = from && !(from & ~c->steady) && !has_any(in, strong, 4);
-    return is_known ? OF_MEMORY : NOT_KNOWN;
+    return (from && !(from & ~c->steady)) || ptx_has_mod(in, "nc") ? OF_MEMORY : NOT_KNOWN;
 }
 
 /* ---- what values follow from ---- */
@@ -94,11 +97,6 @@ static uint8_t of_operand(const Cut *c, const PtxOperand *o)
 {
     uint8_t of = 0;
     if (o->kind == OPND_REG) return c->of[o->cls][o->reg];
-    if (o->kind == OPND_SPECIAL)
-        return o->value == SPECIAL_SMID ||
-                       (o->value >= SPECIAL_CLOCK && o->value <= SPECIAL_GLOBALTIMER_HI)
-                   ? NOT_KNOWN
-                   : 0;
     if (o->kind == OPND_ADDR) return of_operand(c, &o->items[0]);
     for (int i = 0; i < o->n; i++) of |= of_operand(c, &o->items[i]);
     return of;
@@ -120,6 +118,7 @@ static uint8_t of_result(const Cut *c, const PtxInst *in)
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         if (is(in, unknown[i])) return NOT_KNOWN;
     switch (where_of(c, in)) {
+    case OF_CALL: return c->calls ? c->passed : NOT_KNOWN;
     case OF_BLOCK: return c->own;
     case OF_GRID: return is(in, "atom") ? NOT_KNOWN : of_global(c, in, address_of(in));
     case OF_ANY: return NOT_KNOWN;
@@ -131,6 +130,7 @@ static uint8_t of_result(const Cut *c, const PtxInst *in)
 static uint8_t brought(const Cut *c, const PtxInst *in, int block)
 {
     static const char *const others[] = {"bulk", "mbarrier"};
+    if (is(in, "call") && c->calls) return 0;
     if (is(in, "call") || is(in, "wgmma") || is(in, "mbarrier") || in->bad) return NOT_KNOWN;
     if (is(in, "cp")) {
         if (has_any(in, others, 2)) return NOT_KNOWN;
@@ -159,6 +159,14 @@ static uint8_t of_branch(const Cut *c, int block)
     return c->deciding[block] | (in->guard < 0 ? 0 : c->of[REG_PRED][in->guard]);
 }
 
+/* What an argument of a function brings into its result. Pointers must lead to what is known. */
+static uint8_t passes(const Cut *c, const PtxInst *in, int block)
+{
+    if (!is(in, "st") || !ptx_has_mod(in, "param") || in->n_operands < 2) return 0;
+    const uint64_t from = bases_of(&c->bases, &in->operands[1]);
+    return of_sources(c, in, block) | (from & ~c->steady ? NOT_KNOWN : OF_MEMORY);
+}
+
 static int follow_once(Cut *c)
 {
     int changed = 0;
@@ -172,9 +180,10 @@ static int follow_once(Cut *c)
     for (int i = 0; i < c->f->n_insts; i++) {
         const PtxInst *in = &c->f->insts[i];
         const int block = c->flow.block_of[i];
-        const uint8_t own = c->own | brought(c, in, block);
-        changed |= own != c->own;
-        c->own = own;
+        const uint8_t own = c->own | brought(c, in, block),
+                      passed = c->passed | passes(c, in, block);
+        changed |= own != c->own || passed != c->passed;
+        c->own = own, c->passed = passed;
         if (ptx_has_dest(in))
             changed |= add(c, &in->operands[0], of_sources(c, in, block) | of_result(c, in));
     }
@@ -285,6 +294,16 @@ static void need_own(Cut *c)
     }
 }
 
+static void need_calls(Cut *c)
+{
+    if (c->needs_calls) return;
+    c->needs_calls = 1;
+    for (int i = 0; i < c->f->n_insts; i++) {
+        const PtxInst *in = &c->f->insts[i];
+        if (is(in, "call") || (is(in, "st") && ptx_has_mod(in, "param"))) take(c, i);
+    }
+}
+
 static void close_cut(Cut *c)
 {
     uint8_t *needed[REG_CLASSES];
@@ -295,6 +314,7 @@ static void close_cut(Cut *c)
         for (int k = ptx_has_dest(in); k < in->n_operands; k++) need(c, needed, &in->operands[k]);
         if (in->guard >= 0) need_register(c, needed, REG_PRED, (uint32_t)in->guard);
         if (where_of(c, in) == OF_BLOCK) need_own(c);
+        if (where_of(c, in) == OF_CALL) need_calls(c);
         for (int k = c->flow.deciding_first[b]; k < c->flow.deciding_first[b + 1]; k++)
             take_branch(c, c->flow.deciding[k]);
     }
@@ -367,6 +387,35 @@ static void write_kernel(const Cut *c, Control *out)
     free(at);
 }
 
+/* Do functions change nothing but their own memory, and does none meet others? */
+static int are_harmless(const PtxModule *m)
+{
+    static const char *const harmful[] = {"red",     "atom",     "cp",    "bar",
+                                          "barrier", "mbarrier", "wgmma", "stmatrix"},
+                             *const own[] = {"local", "param"};
+    for (int i = 0; i < m->n_functions; i++) {
+        const PtxFunction *f = &m->functions[i];
+        if (f->address_taken) return 0;
+        for (int k = 0; !f->is_entry && k < f->n_insts; k++) {
+            const PtxInst *in = &f->insts[k];
+            for (size_t h = 0; h < sizeof harmful / sizeof *harmful; h++)
+                if (is(in, harmful[h])) return 0;
+            if (is(in, "st") && !has_any(in, own, 2)) return 0;
+        }
+    }
+    return 1;
+}
+
+/* The kernel, and what it may call. */
+static void copy_functions(const PtxModule *m, const PtxFunction *f, PtxModule *to)
+{
+    to->functions = memory_array((size_t)m->n_functions + 1, sizeof *to->functions);
+    to->functions[0] = *f;
+    to->n_functions = 1;
+    for (int i = 0; i < m->n_functions; i++)
+        if (!m->functions[i].is_entry) to->functions[to->n_functions++] = m->functions[i];
+}
+
 static void open_cut(Cut *c)
 {
     const size_t n = (size_t)c->f->n_insts + 1;
@@ -391,7 +440,7 @@ static void close_all(Cut *c)
 
 int control_cut(const PtxModule *m, const PtxFunction *f, uint64_t steady, Control *out)
 {
-    Cut c = {.f = f, .steady = steady};
+    Cut c = {.f = f, .steady = steady, .calls = are_harmless(m)};
     int rc = -1;
     if (!f->n_insts || flow_find(f, &c.flow) || c.flow.n > MOST_BLOCKS) {
         flow_release(&c.flow);
@@ -403,9 +452,7 @@ int control_cut(const PtxModule *m, const PtxFunction *f, uint64_t steady, Contr
         close_cut(&c);
         *out = (Control){.module = *m};
         out->module.arena = ptx_arena_new();
-        out->module.functions = memory_array(1, sizeof *out->module.functions);
-        out->module.n_functions = 1;
-        *out->module.functions = *f;
+        copy_functions(m, f, &out->module);
         write_kernel(&c, out);
         rc = 0;
     }
@@ -415,12 +462,14 @@ int control_cut(const PtxModule *m, const PtxFunction *f, uint64_t steady, Contr
 
 void control_return(PtxModule *m)
 {
-    PtxFunction *f = m->functions;
     m->vars = NULL;
-    if (!f) return;
-    f->params = f->returns = NULL;
-    f->targets = NULL;
-    f->n_targets = 0;
-    f->scopes = NULL;
-    f->vars = NULL;
+    for (int i = 0; i < m->n_functions; i++) {
+        PtxFunction *f = &m->functions[i];
+        f->params = f->returns = NULL;
+        f->targets = NULL;
+        f->n_targets = 0;
+        f->scopes = NULL;
+        f->vars = NULL;
+        if (i) f->insts = NULL, f->labels = NULL;
+    }
 }

@@ -10,7 +10,7 @@
 #include "eval/sim/ptx/ptx.h"
 
 typedef struct {
-    PtxModule module; /* of one kernel; it borrows the variables and operands of the other module */
+    PtxModule module; /* the kernel comes first; variables, operands and functions are borrowed */
     double dilution;  /* instructions of the kernel for one of the part, about */
 } Control;
 

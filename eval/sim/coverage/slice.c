@@ -258,22 +258,21 @@ static void find_stores(Growth *g, uint64_t where)
     bases_release(&bases);
 }
 
-/* Does the module have a function, other than kernels, that reaches global memory? */
-static int has_functions_with_accesses(const PtxModule *m)
+/* Does the module have a function, other than kernels, with such an access of global memory? */
+static int has_functions_with_accesses(const PtxModule *m, SliceKind kind)
 {
     for (int i = 0; i < m->n_functions; i++) {
         const PtxFunction *f = &m->functions[i];
         for (int k = 0; !f->is_entry && k < f->n_insts; k++)
-            if (slice_is(&f->insts[k], SLICE_STORES) || slice_is(&f->insts[k], SLICE_LOADS))
-                return 1;
+            if (slice_is(&f->insts[k], kind)) return 1;
     }
     return 0;
 }
 
-static const char *refusal(const PtxModule *m, const PtxFunction *f)
+static const char *refusal(const PtxModule *m, const PtxFunction *f, SliceKind kind)
 {
     for (int i = 0; i < f->n_insts; i++)
-        if (!strcmp(f->insts[i].op, "call") && has_functions_with_accesses(m))
+        if (!strcmp(f->insts[i].op, "call") && has_functions_with_accesses(m, kind))
             return "a call of a function that reaches global memory";
     return NULL;
 }
@@ -284,7 +283,7 @@ Slice *slice_new(const PtxModule *m, const PtxFunction *f, uint64_t where, Slice
     Growth g = {.f = f, .kind = kind};
     Numbers n = {0};
     s->f = f;
-    if (!is_of_ways(kind) && (s->why = refusal(m, f))) return s;
+    if (!is_of_ways(kind) && (s->why = refusal(m, f, kind))) return s;
     if (!f->n_insts || flow_find(f, &g.flow)) {
         s->why = "branches that are not followed";
         flow_release(&g.flow);

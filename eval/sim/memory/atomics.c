@@ -113,9 +113,10 @@ static void perform(Warp *w, const Access *a)
         path_tell(w, a);
 }
 
-/* Lanes with one bank wait for one another, and half as long again where lanes share several addresses. Floats
- * and halves are added by a loop of compare and swap, which lanes that meet repeat, and so are 64 bits. Costs of
- * an H200, as multiples of an integer addition's (2026-11-29 and 2026-12-01, tests/bench/rates). */
+/* Lanes with one bank wait for one another, and half as long again where lanes share several addresses.
+ * Floats and halves are added by a loop of compare and swap, which lanes that meet repeat, and so are 64
+ * bits. Costs of an H200, as multiples of an integer addition's (2026-11-29 and 2026-12-01,
+ * tests/bench/rates). */
 static uint32_t shared_serial(const Access *a)
 {
     enum { BANKS = 32, BANK_BYTES = 4, FLOATS = 5, FLOATS_THAT_MEET = 11 };

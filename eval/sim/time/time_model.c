@@ -34,11 +34,11 @@ static int sum_lanes(const Profile *p)
 }
 
 /* By how much longer the scheduler with the most work takes of each pipe than if all had as much. Warps of
- * other resident blocks fill a part of what one leaves idle: half of the warps on two schedulers take 0.71 of
- * the time of all, and a quarter on one 0.49 (an H200, 2026-11-29). Blocks whose warps are no multiple of four
- * begin on other schedulers than the blocks before, but not in turn: of what the first warps of blocks of 3, 5,
- * 7 and 9 warps take beyond even shares a third is left, and of those of 2, 6 and 10 warps three quarters (an
- * H200, 2026-12-01). */
+ * other resident blocks fill a part of what one leaves idle: half of the warps on two schedulers take 0.71
+ * of the time of all, and a quarter on one 0.49 (an H200, 2026-11-29). Blocks whose warps are no multiple of
+ * four begin on other schedulers than the blocks before, but not in turn: of what the first warps of blocks
+ * of 3, 5, 7 and 9 warps take beyond even shares a third is left, and of those of 2, 6 and 10 warps three
+ * quarters (an H200, 2026-12-01). */
 static void unevenness(const SimCounts *c, double resident, double of[PIPE_COUNT])
 {
     const uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2],
@@ -267,10 +267,11 @@ typedef struct {
     int first;
 } Wave;
 
-/* Seconds of a wave. The blocks of the first one start and wait for their first loads together, and share the
- * SM's pipes from then on. Later ones start as others end, and wait behind these. Memory serves one of them
- * before the other, so that their waits hide behind one another; and their computing does more than that of blocks
- * that have started together (a third power, by 430 kernels of nine tasks on an H100, 2026-11-30). */
+/* Seconds of a wave. The blocks of the first one start and wait for their first loads together, and share
+ * the SM's pipes from then on. Later ones start as others end, and wait behind these. Memory serves one of
+ * them before the other, so that their waits hide behind one another; and their computing does more than
+ * that of blocks that have started together (a third power, by 430 kernels of nine tasks on an H100,
+ * 2026-11-30). */
 static double wave(const Model *m, Wave w, double block_cycles)
 {
     double memory = 0, pipes = 0, here = w.here, all = w.all,

@@ -14,10 +14,10 @@
  *    and the latency bounds the wave.
  *
  * The root of squares is what an H200 shows between the two limits (docs/timemodel.md): near T = L
- * queues form, and neither hides the other completely. Where pipes bound a wave that others run before, these
- * are third powers. A launch is never shorter than its heaviest
- * block alone on an SM, or than an SM's share of the blocks as heavy as that, by instructions and by
- * the memory of the SM; nor than the time for which schedulers are busy that wait for one another. */
+ * queues form, and neither hides the other completely. Where pipes bound a wave that others run before,
+ * these are third powers. A launch is never shorter than its heaviest block alone on an SM, or than an SM's
+ * share of the blocks as heavy as that, by instructions and by the memory of the SM; nor than the time for
+ * which schedulers are busy that wait for one another. */
 #ifndef EVAL_SIM_TIME_TIME_MODEL_H
 #define EVAL_SIM_TIME_TIME_MODEL_H
 
