@@ -919,15 +919,15 @@ static int put_halo_maps(ProductWriter *w, const Shape *s, const PackingTexts *t
     char text[WINDOW_DIMS][SIZE_TEXT];
     for (int d = 0; d < WINDOW_DIMS; d++)
         if (size_text(w->k->nodes->sizes, s->in[d], text[d], w->err)) return -1;
-    buffer_printf(
-        w->t->plan,
-        "//@ map filters_map_%d = tensor(packed_filters, size=[%s, ceil_div(%s, %d), (%s) * "
-        "%d], box=[1, %d, 256])\n"
-        "//@ map input_map_%d = tensor(%s, size=[%s, ceil_div(%s, %d), %s, %s, "
-        "%s * %d], box=[1, %d, 1, %d, %d])\n",
-        w->t->number, t->taps, t->channels, QUAD, t->filters, QUAD, m->quads, w->t->number,
-        packing_input_name(w), t->images, t->channels, QUAD, text[0], text[1], text[2], QUAD,
-        m->quads, m->box[1] + m->halo[1], (m->box[2] + m->halo[2]) * QUAD);
+    buffer_printf(w->t->plan,
+                  "//@ map filters_map_%d = tensor(%s, size=[%s, ceil_div(%s, %d), (%s) * "
+                  "%d], box=[1, %d, 256])\n"
+                  "//@ map input_map_%d = tensor(%s, size=[%s, ceil_div(%s, %d), %s, %s, "
+                  "%s * %d], box=[1, %d, 1, %d, %d])\n",
+                  w->t->number, packing_filters_name(w), t->taps, t->channels, QUAD, t->filters,
+                  QUAD, m->quads, w->t->number, packing_input_name(w), t->images, t->channels, QUAD,
+                  text[0], text[1], text[2], QUAD, m->quads, m->box[1] + m->halo[1],
+                  (m->box[2] + m->halo[2]) * QUAD);
     return 0;
 }
 
@@ -937,13 +937,12 @@ static int put_maps(ProductWriter *w, const Shape *s, const PackingTexts *t)
     const MatrixProduct *m = w->m;
     char text[SIZE_TEXT];
     if (m->quads) return put_halo_maps(w, s, t);
-    buffer_printf(
-        w->t->plan,
-        "//@ map filters_map_%d = tensor(packed_filters, size=[%s, %s, ceil_div(%s, %d) * "
-        "%d], box=[%d, 1, %d], swizzle=%d)\n"
-        "//@ map input_map_%d = tensor(%s, size=[%s, ",
-        w->t->number, t->filters, t->taps, t->channels, QUAD, QUAD, tile_rows(m), TERMS, LINE,
-        w->t->number, packing_input_name(w), t->images);
+    buffer_printf(w->t->plan,
+                  "//@ map filters_map_%d = tensor(%s, size=[%s, %s, ceil_div(%s, %d) * "
+                  "%d], box=[%d, 1, %d], swizzle=%d)\n"
+                  "//@ map input_map_%d = tensor(%s, size=[%s, ",
+                  w->t->number, packing_filters_name(w), t->filters, t->taps, t->channels, QUAD,
+                  QUAD, tile_rows(m), TERMS, LINE, w->t->number, packing_input_name(w), t->images);
     for (int d = 0; d < WINDOW_DIMS; d++) {
         if (size_text(w->k->nodes->sizes, s->in[d], text, w->err)) return -1;
         buffer_printf(w->t->plan, "%s, ", text);
@@ -997,7 +996,7 @@ static int put_launch(ProductWriter *w, const Bindings *b, const Shape *s, const
     if (maps)
         buffer_printf(w->t->plan, ", filters_map_%d, input_map_%d)\n", w->t->number, w->t->number);
     else
-        buffer_printf(w->t->plan, ", packed_filters, %s)\n", packing_input_name(w));
+        buffer_printf(w->t->plan, ", %s, %s)\n", packing_filters_name(w), packing_input_name(w));
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "generate/depthwise.h"
 #include "generate/kernel.h"
 #include "generate/layout.h"
+#include "generate/packing.h"
 #include "generate/recurrence.h"
 #include "generate/small.h"
 #include "generate/together.h"
@@ -934,6 +935,7 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
         rc = write_node(p, p->nodes.output[i]);
     }
     offer_stored(p);
+    packing_put_launches(&p->text);
     product_buffers(&p->text);
     if (!rc && (p->plan.full || p->source.full))
         rc = error_set(p->err, ERROR_UNSUPPORTED, "a source of more than %d bytes", SOURCE_MAX);

@@ -105,7 +105,20 @@ unsigned kernel_loops(const Kernel *k, const Index *at);
 const char *kernel_size(void *kernel, Size s, Error *err);
 const char *kernel_tensor(Kernel *k, int node, int written);
 
-enum { TEXT_BUFFERS = 7, TEXT_SIZES = 16 };
+enum { TEXT_PACKED = 8, TEXT_BUFFERS = 6 + TEXT_PACKED, TEXT_SIZES = 16 };
+
+/* Filters that one launch packs, before what reads the first of them: `at` in the plan. bytes: of all at the
+ * timed sizes. beside: as pack_filters has it. */
+typedef struct {
+    size_t at;
+    int n;
+    double bytes;
+    struct {
+        char name[GRAPH_NAME], filters[SIZE_TEXT], channels[SIZE_TEXT], taps[SIZE_TEXT];
+        int beside, transposed;
+    } of[TEXT_PACKED];
+} TextPack;
+
 /* Appends the kernel's source, unless an equal one is there, and the line that launches it. seen: the texts
  * of all so far. estimate: it gets the kernel's time by the analytic model (estimate.h); NULL: none is asked
  * for. shared: buffers that products share, by the sizes that they need (product_text.h). */
@@ -124,6 +137,8 @@ typedef struct {
         int n;
         char size[TEXT_SIZES][SIZE_TEXT];
     } shared[TEXT_BUFFERS];
+    int n_packs;
+    TextPack *pack;
 } KernelText;
 int kernel_write(Kernel *k, KernelText *t, Error *err);
 /* Adds the source of a kernel, in which @ stands for its number, or finds one that is equal but for the names

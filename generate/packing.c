@@ -82,24 +82,106 @@ int packing_put_input(ProductWriter *w, const PackingTexts *t)
     return product_share(w, PACKED_INPUT, size);
 }
 
+/* Filters of one launch: a GPU is full, and L2 has them until they are read. */
+static const double most_packed = 24e6;
+
+/* The launch that packs filters as well, which are the task's input, or a new one. */
+static TextPack *pack_for(ProductWriter *w)
+{
+    KernelText *t = w->t;
+    const MatrixProduct *m = w->m;
+    const int given = w->k->nodes->node[m->side[PRODUCT_A].node].kind == NODE_INPUT;
+    const double bytes =
+        given ? 4. * (double)m->count[PRODUCT_ROWS].at[0] * (double)m->count[PRODUCT_DEPTH].at[0]
+              : most_packed;
+    TextPack *p = t->n_packs ? &t->pack[t->n_packs - 1] : NULL;
+    if (!p || p->n == TEXT_PACKED || p->bytes + bytes > most_packed) {
+        t->pack = memory_grow(t->pack, (size_t)t->n_packs + 1, sizeof *t->pack);
+        p = &t->pack[t->n_packs++];
+        *p = (TextPack){.at = t->plan->len};
+    }
+    p->bytes += bytes;
+    return p;
+}
+
 int packing_put_filters(ProductWriter *w, const PackingTexts *t, int transposed)
 {
-    char size[4 * SIZE_TEXT], source[512];
-    snprintf(source, sizeof source,
-             "extern \"C\" __global__ void __launch_bounds__(%d) pack_filters_@(const float "
-             "*__restrict__ from, float *__restrict__ to, int filters, int channels, int taps)"
-             "\n{\n    pack_filters<%d>(from, to, filters, channels, taps, %s);\n}\n\n",
-             THREADS, w->m->quads > 0,
-             transposed ? "taps, (long long)filters * taps" : "(long long)channels * taps, taps");
-    const int number = kernel_put_source(w->t, source);
-    snprintf(size, sizeof size, "(%s) * (%s) * ceil_div(%s, 4)", t->filters, t->taps, t->channels);
-    buffer_printf(
-        w->t->plan,
-        "//@ launch pack_filters_%d<<<ceil_div(%s, %d), %d>>>(%s, packed_filters, %s, %s, "
-        "%s)\n",
-        number, size, THREADS, THREADS, name_of(w, PRODUCT_A), t->filters, t->channels, t->taps);
-    strcat(size, " * 4");
-    return product_share(w, PACKED_FILTERS, size);
+    TextPack *p = pack_for(w);
+    char size[4 * SIZE_TEXT];
+    w->packed = p->n++;
+    snprintf(p->of[w->packed].name, GRAPH_NAME, "%s", name_of(w, PRODUCT_A));
+    snprintf(p->of[w->packed].filters, SIZE_TEXT, "%s", t->filters);
+    snprintf(p->of[w->packed].channels, SIZE_TEXT, "%s", t->channels);
+    snprintf(p->of[w->packed].taps, SIZE_TEXT, "%s", t->taps);
+    p->of[w->packed].beside = w->m->quads > 0;
+    p->of[w->packed].transposed = transposed;
+    snprintf(size, sizeof size, "(%s) * (%s) * ceil_div(%s, 4) * 4", t->filters, t->taps,
+             t->channels);
+    return product_share(w, PACKED_FILTERS + w->packed, size);
+}
+
+const char *packing_filters_name(const ProductWriter *w)
+{
+    return product_buffer(PACKED_FILTERS + w->packed);
+}
+
+static void put_pack_source(const TextPack *p, Buffer *to)
+{
+    buffer_printf(to, "extern \"C\" __global__ void __launch_bounds__(%d) pack_filters_@(",
+                  THREADS);
+    for (int i = 0; i < p->n; i++)
+        buffer_printf(to,
+                      "%sconst float *__restrict__ from_%d, float *__restrict__ to_%d, int "
+                      "filters_%d, int channels_%d, int taps_%d",
+                      i ? ", " : "", i, i, i, i, i);
+    buffer_puts(to, ")\n{\n");
+    for (int i = 0; i < p->n; i++) {
+        if (p->n > 1) buffer_printf(to, "    if (blockIdx.y == %d)\n    ", i);
+        buffer_printf(to, "    pack_filters<%d>(from_%d, to_%d, filters_%d, channels_%d, taps_%d, ",
+                      p->of[i].beside, i, i, i, i, i);
+        if (p->of[i].transposed)
+            buffer_printf(to, "taps_%d, (long long)filters_%d * taps_%d);\n", i, i, i);
+        else
+            buffer_printf(to, "(long long)channels_%d * taps_%d, taps_%d);\n", i, i, i);
+    }
+    buffer_puts(to, "}\n\n");
+}
+
+static void put_pack_launch(const TextPack *p, int number, Buffer *to)
+{
+    buffer_printf(to, "//@ launch pack_filters_%d<<<%s", number, p->n > 1 ? "dim3(" : "");
+    for (int i = 1; i < p->n; i++) buffer_puts(to, "max(");
+    for (int i = 0; i < p->n; i++)
+        buffer_printf(to, "%sceil_div((%s) * (%s) * ceil_div(%s, 4), %d)%s", i ? ", " : "",
+                      p->of[i].filters, p->of[i].taps, p->of[i].channels, THREADS, i ? ")" : "");
+    if (p->n > 1) buffer_printf(to, ", %d)", p->n);
+    buffer_printf(to, ", %d>>>(", THREADS);
+    for (int i = 0; i < p->n; i++)
+        buffer_printf(to, "%s%s, %s, %s, %s, %s", i ? ", " : "", p->of[i].name,
+                      product_buffer(PACKED_FILTERS + i), p->of[i].filters, p->of[i].channels,
+                      p->of[i].taps);
+    buffer_puts(to, ")\n");
+}
+
+void packing_put_launches(KernelText *t)
+{
+    for (int i = t->n_packs - 1; i >= 0; i--) { /* those behind move */
+        const TextPack *p = &t->pack[i];
+        Buffer source, line;
+        buffer_init(&source, 1 << 16), buffer_init(&line, 1 << 16);
+        put_pack_source(p, &source);
+        put_pack_launch(p, kernel_put_source(t, source.data), &line);
+        t->number++;
+        const size_t end = t->plan->len;
+        buffer_puts(t->plan, line.data);
+        if (!t->plan->full) {
+            memmove(t->plan->data + p->at + line.len, t->plan->data + p->at, end - p->at);
+            memcpy(t->plan->data + p->at, line.data, line.len);
+        }
+        buffer_release(&source), buffer_release(&line);
+    }
+    free(t->pack);
+    t->pack = NULL, t->n_packs = 0;
 }
 
 /* ---- as it is computed ---- */

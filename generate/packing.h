@@ -17,10 +17,13 @@ typedef struct {
 
 /* Appends the functions that pack to the source, once. */
 void packing_help(KernelText *t);
-/* Appends the launches that pack a convolution's input, unless it is packed, and its filters. */
+/* Appends the launch that packs a convolution's input, unless it is packed, and notes its filters. */
 int packing_put_input(ProductWriter *w, const PackingTexts *t);
 int packing_put_filters(ProductWriter *w, const PackingTexts *t, int transposed);
-/* The name of the packed input in the plan. */
+/* Puts the launches that pack filters into the whole plan. */
+void packing_put_launches(KernelText *t);
+/* The names of the packed input and of the filters in the plan. */
+const char *packing_filters_name(const ProductWriter *w);
 const char *packing_input_name(const ProductWriter *w);
 /* The layout in which a convolution reads its input. */
 PackedLayout packing_layout(const MatrixProduct *m);

@@ -301,11 +301,20 @@ int product_share(ProductWriter *w, int buffer, const char *size)
 
 static const struct {
     const char *type, *name;
-} buffers[TEXT_BUFFERS] = {
-    [LEFT_PARTS] = {"half", "left_parts"},         [LEFT_FACTORS] = {"float2", "left_factors"},
-    [RIGHT_PARTS] = {"half", "right_parts"},       [RIGHT_FACTORS] = {"float2", "right_factors"},
-    [PART_SUMS] = {"float", "part_sums"},          [PACKED_INPUT] = {"float", "packed_input"},
-    [PACKED_FILTERS] = {"float", "packed_filters"}};
+} buffers[TEXT_BUFFERS] = {[LEFT_PARTS] = {"half", "left_parts"},
+                           [LEFT_FACTORS] = {"float2", "left_factors"},
+                           [RIGHT_PARTS] = {"half", "right_parts"},
+                           [RIGHT_FACTORS] = {"float2", "right_factors"},
+                           [PART_SUMS] = {"float", "part_sums"},
+                           [PACKED_INPUT] = {"float", "packed_input"},
+                           [PACKED_FILTERS] = {"float", "packed_filters"},
+                           {"float", "packed_filters_2"},
+                           {"float", "packed_filters_3"},
+                           {"float", "packed_filters_4"},
+                           {"float", "packed_filters_5"},
+                           {"float", "packed_filters_6"},
+                           {"float", "packed_filters_7"},
+                           {"float", "packed_filters_8"}};
 enum { NAME = 24 };
 
 /* The name of the buffer's size number `at`, where each size has a buffer of its own. */
@@ -335,6 +344,11 @@ static void put_largest_size(KernelText *t, int buffer)
     for (int k = 0; k < n; k++)
         buffer_printf(t->plan, "%s%s%s", k ? ", " : "", t->shared[buffer].size[k], k ? ")" : "");
     if (n) buffer_puts(t->plan, "]\n");
+}
+
+const char *product_buffer(int buffer)
+{
+    return buffers[buffer].name;
 }
 
 void product_buffers(KernelText *t)

@@ -31,7 +31,7 @@ enum {
     RIGHT_FACTORS,
     PART_SUMS,
     PACKED_INPUT,
-    PACKED_FILTERS
+    PACKED_FILTERS /* and TEXT_PACKED - 1 more */
 };
 
 /* m: the join's first product. */
@@ -44,6 +44,7 @@ typedef struct {
     const char *out; /* the result's name */
     Buffer body;
     int number; /* of the kernel's source, which an equal one has, too */
+    int packed; /* of a convolution: which of its launch's filters it reads */
     int failed;
 } ProductWriter;
 
@@ -62,6 +63,7 @@ void product_help(KernelText *t, int bit, const char *file, const char *part);
 void product_put_stages(KernelText *t);
 /* Notes that a shared buffer needs so many elements. */
 int product_share(ProductWriter *w, int buffer, const char *size);
+const char *product_buffer(int buffer); /* its name */
 /* 1: places need 64 bits. */
 int product_is_wide(const ProductWriter *w);
 

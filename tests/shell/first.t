@@ -79,6 +79,7 @@ for how in async 'tensor tile=128' 'tensor tile=256'; do
   "$BUILD/bin/quern-kernel" --task conv_packed >packed.cu \
     --schedule "//@ schedule h route=tensor copy=$how; //@ schedule y route=tensor copy=$how" &&
     [ "$(grep -c '^//@ launch kernel_' packed.cu)" = 3 ] && ! grep -q pack_input packed.cu &&
+    [ "$(grep -c '^//@ launch pack_filters_.*dim3(max(' packed.cu)" = 1 ] && # both's by one launch
     "$BUILD/bin/quern-eval" --task conv_packed --device sim:h100 packed.cu >out 2>&1
   ok $? "what convolutions read is computed as they read it, copy=$how: $(sed -n 's/^ *score *//p' out)"
 done
