@@ -390,6 +390,80 @@ static int stepped(Nodes *n, const NodeCall *c, Error *err)
     return 0;
 }
 
+/* Of a dimension of a resized image, by places of the result: its elements before and behind, by number, and
+ * the weight of the latter. */
+typedef struct {
+    int low, high, over;
+} Neighbours;
+
+static Neighbours neighbours_of(Nodes *n, const NodeCall *c, int axis, double scale)
+{
+    Node x = node_blank(NODE_COORD, DTYPE_I64);
+    Size in;
+    x.rank = 1;
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        x.size[0].at[k] = c->call[k]->result[0].size[axis];
+        in.at[k] = op_tensor(c->call[k], 0)->size[axis];
+    }
+    const int at =
+        node_point(n, "max(p0 * (a + 0.5f) - 0.5f, 0.f)", DTYPE_F32, node_add(n, &x), -1);
+    n->node[at].p[0] = scale;
+    const int low = node_cast(n, at, DTYPE_I64);
+    const Neighbours y = {node_point(n, "min(a, n - 1)", DTYPE_I64, low, -1),
+                          node_point(n, "min(a + 1, n - 1)", DTYPE_I64, low, -1),
+                          node_made(n, "a - b", at, node_cast(n, low, DTYPE_F32))};
+    n->node[y.low].scale = n->node[y.high].scale = in;
+    return y;
+}
+
+/* How many elements of the image a step of the result is; 0: that differs from binding to binding. */
+static double step_of_image(const NodeCall *c, int axis, const char *scale)
+{
+    const OpValue *v = &c->call[0]->arg[op_argument(c->call[0]->op, scale)];
+    double step = 0;
+    if (v->kind != OP_NONE && v->number > 0) return 1 / v->number;
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        const double own =
+            (double)op_tensor(c->call[k], 0)->size[axis] / (double)c->call[k]->result[0].size[axis];
+        if (k && own != step) return 0;
+        step = own;
+    }
+    return step;
+}
+
+static int between(Nodes *n, int a, const Neighbours *by, int axis, int rank)
+{
+    const Size size[] = {n->node[by->over].size[0], size_number(1)};
+    return node_point3(n, "(1.f - c) * a + c * b",
+                       (int[]){node_gather(n, a, by->low, axis, 1),
+                               node_gather(n, a, by->high, axis, 1),
+                               node_reshape(n, by->over, rank - axis, size)},
+                       DTYPE_F32);
+}
+
+/* An image of another size, whose elements lie between two of a row and of a column. */
+static int resized(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    const int rank = call->result[0].rank, corners = op_argument(call->op, "align_corners");
+    int a = node_operand(c, 0);
+    double step[2];
+    (void)err;
+    if (a < 0 || n->plain || call->arg[corners].integer[0] || n->node[a].dtype == DTYPE_F64)
+        return 1;
+    for (int d = 2; d < rank; d++) {
+        step[d - 2] = step_of_image(c, d, rank == 3 ? "scales" : d == 2 ? "scales_h" : "scales_w");
+        if (step[d - 2] <= 0) return 1;
+    }
+    a = node_made(n, "a", a, -1);
+    for (int d = rank - 1; d >= 2; d--) {
+        const Neighbours by = neighbours_of(n, c, d, step[d - 2]);
+        a = between(n, a, &by, d, rank);
+    }
+    c->result[0] = node_cast(n, a, call->result[0].dtype);
+    return 0;
+}
+
 /* 1 where a class is the one that a number stands for. */
 static int one_hot(Nodes *n, const NodeCall *c, Error *err)
 {
@@ -586,6 +660,8 @@ int node_select(Nodes *n, const NodeCall *c, Error *err)
                    {"aten.new_full", constant},
                    {"aten.arange.", ranged},
                    {"aten.linspace.", stepped},
+                   {"aten.upsample_linear1d.", resized},
+                   {"aten.upsample_bilinear2d.", resized},
                    {"aten.one_hot.", one_hot},
                    {"aten.embedding.", embedded},
                    {"aten.gather.", gathered},

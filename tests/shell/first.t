@@ -65,6 +65,8 @@ for t in rotations camera warped_grid; do
   is_right $t
   ! grep -q '^//@ op' $t.cu; ok $? "$t: products of few terms, stacks of many parts and steps are no op lines"
 done
+is_right resized
+! grep -q '^//@ op' resized.cu; ok $? "an image between its neighbours is no op line"
 is_right depthwise_filters
 ! grep -q '^//@ op' depthwise_filters.cu; ok $? "convolutions of one channel a group are no op lines"
 "$BUILD/bin/quern-kernel" --task conv_chain --schedule '//@ schedule h route=library' >chain.cu &&
