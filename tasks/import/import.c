@@ -293,7 +293,7 @@ static void fill_results(const Program *p, const Lines *l, Parts *parts)
     json_array_foreach(l->results, i, result)
     {
         differs |= !json_is_integer(result) || json_integer_value(result) != (json_int_t)i;
-        if (json_is_string(result))
+        if (json_is_string(result) && !p->quiet)
             log_warn("the module returns its input %s unchanged: it is no output of the task",
                      json_string_value(result));
     }
@@ -351,12 +351,12 @@ static int place_line(const Lines *l, Error *err)
 }
 
 /* A task of a part of the module has a tag, and what the part ends before is told. */
-static void cut_says(Parts *parts, const ImportOptions *o, const Cut *cut)
+static void cut_says(Parts *parts, const ImportOptions *o, const Cut *cut, int quiet)
 {
     for (int i = 0; i < o->n_tags && i < IMPORT_MAX_TAGS; i++) parts->tags[i] = o->tags[i];
     parts->draft.tags = parts->tags;
     parts->tags[parts->draft.n_tags++] = "cut";
-    if (cut->begun)
+    if (cut->begun && !quiet)
         log_warn("%s: the task %s it", cut->why.text,
                  cut->behind ? "begins behind" : "ends before");
 }
@@ -377,7 +377,7 @@ static int import_program(Program *p, const ImportOptions *o, char **text, Error
                            .shapes = o->shapes,
                            .n_shapes = o->n_shapes,
                            .heldout = o->heldout};
-    if (is_part(p, &l)) cut_says(parts, o, &l.cut);
+    if (is_part(p, &l)) cut_says(parts, o, &l.cut, p->quiet);
     int rc = lines_check(p, &l, err) || fill(p, &l, parts, err) ? -1 : 0;
     if (!rc && derive_task(&parts->draft, text, err)) rc = (place_line(&l, err), 1);
     parts_release(parts);
@@ -434,6 +434,7 @@ static int import_try(const Archive *a, Try how, const ImportOptions *o, char **
     *text = NULL;
     mark_batches(&p);
     p.spread = how.spread;
+    p.quiet = how.fixed != FIX_NONE || how.recorded || how.spread;
     for (int i = 0; i < p.n_inputs && how.recorded; i++)
         p.recorded |= is_not_negative(&p.inputs[i]) || is_within_one(&p.inputs[i]);
     int differs = p.recorded == how.recorded && (fix_sizes(&p, how.fixed) || how.fixed == FIX_NONE);

@@ -29,6 +29,7 @@ typedef struct {
     const json_t *nodes, *tensors, *sizes, *numbers, *guards; /* guards: NULL, none */
     Symbols symbols;
     int spread; /* weights of nearly zero are as large as trained ones */
+    int quiet;  /* another try of the import has told of the module */
     int recorded; /* arguments that are not negative, or within one of zero, have the example's range */
     ProgramInput *inputs;
     int n_inputs;

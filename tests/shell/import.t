@@ -252,7 +252,8 @@ refused infinite 'modules.py, line .*kept.*aten.acos.default gives the first res
 refused contents 'a constant tensor, lifted_tensor_0, of which the archive has no contents'
 # ends NAME SENTENCE OUTPUT: the task ends before what cannot be followed.
 ends() {
-    run quern-import "bad/$1.pt2" -o cut; [ $rc = 0 ] && grep -q -- "$2.*: the task ends before it" err &&
+    run quern-import "bad/$1.pt2" -o cut
+    [ $rc = 0 ] && [ "$(grep -c -- "$2.*: the task ends before it" err)" = 1 ] &&
         grep -q '"cut"' "cut/$1/task.json" && grep -A2 '"outputs"' "cut/$1/task.json" | grep -q "\"$3\""
     ok $? "cut: $1"
 }

@@ -366,6 +366,12 @@ export_args places.py -o places.pt2
 run quern-import places.pt2 -o tasks && ! grep -q '"cut"' tasks/places/task.json &&
     grep -q aten.cos tasks/places/task.json
 ok $? "windows, corners, sizes that are assigned, and places in tensors and lists are followed"
+init='self.lin = torch.nn.Linear(8, 8)' module selected <<<'y = self.lin(x)
+return y[x > 0.5].mean(0) + y.mean()'
+export_args selected.py -o selected.pt2
+run quern-import selected.pt2 -o tasks && [ "$(grep -c 'the task ends before it' err)" = 1 ] &&
+    grep -q '"degenerate"' tasks/selected/task.json
+ok $? "a task that is tried with other sizes is told of once"
 module counts <<<'return {"loss": x.square().sum(), "rows": x.shape[0], "mean": x.mean().item()}'
 export_args counts.py -o counts.pt2
 mv err err2
