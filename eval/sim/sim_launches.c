@@ -594,7 +594,7 @@ static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
     int is_dear = limit.budget > CENSUS_COST;
     const Function *f = code_find_entry(&l->module->code, l->kernel);
     if (f) census_take(&l->module->code.ptx, f->ptx, l, &limit, &census);
-    if (f) trips_find(d, l, g->out->seed, &census);
+    if (f) trips_find(d, &(TripsOf){g->launches, i, g->out}, &census);
     log_debug("launch %d: %d kinds of blocks, %llu of %llu known%s", i, census.n,
               (unsigned long long)census.known, (unsigned long long)census.blocks,
               census.open ? ", memory decides a branch" : "");

@@ -13,7 +13,14 @@
 
 /* WORK_SHARE: all blocks may take the limit of a timed run divided by this, some 0.3 s (2026-12-01). No block
  * begins behind three quarters of that, so that one without an end is told from others. */
-enum { WORK_SHARE = 11, LAST_SHARE = 4, MOST_BLOCKS = 1 << 20, WARP = 32 };
+enum {
+    WORK_SHARE = 11,
+    LAST_SHARE = 4,
+    MOST_BLOCKS = 1 << 20,
+    MOST_KINDS = 2000,
+    MOST_AGAIN = 50000000 /* of a launch */,
+    WARP = 32
+};
 /* Blocks whose lengths differ by less than this factor are of one kind. */
 static const double alike = 1.25;
 
@@ -23,7 +30,7 @@ typedef struct {
 } Length;
 
 typedef struct {
-    uint64_t n, step, block, ran;
+    uint64_t n, step, first, block, ran;
     const int64_t *left; /* thread-instructions */
     int64_t last;        /* of the block that begins last, at least */
     Length *of;
@@ -44,7 +51,8 @@ static int next_block(void *scan, const SimCounts *done, uint64_t *block)
         s->block += s->block + s->step < s->n ? s->step : s->step - s->n;
     }
     *block = s->block;
-    return s->ran<s->n && * s->left> s->last;
+    const int64_t left = *s->left;
+    return s->ran < s->n && left > s->last;
 }
 
 /* The parameters through which nothing is stored, by what the launch passes: a bit each. */
@@ -65,8 +73,56 @@ static uint64_t steady_params(const DevMem *m, const DeviceLaunch *l, const PtxF
     return steady;
 }
 
-/* Runs the part of the kernel for the blocks. A block that has no end, or a fault, is the last one. */
-static void run(Device *d, const DeviceLaunch *l, Code *code, Scan *s)
+/* ---- what earlier launches write ---- */
+
+/* Does a launch change no output, and nothing that it reads, so that it may run again? */
+static int may_run_again(Device *d, const DeviceLaunch *l, const DeviceSample *of)
+{
+    const PtxFunction *f = sim_kernel_of(l);
+    if (!f || l->cooperative) return 0;
+    for (int i = 0; i < f->n_insts; i++)
+        if (!strcmp(f->insts[i].op, "atom") || !strcmp(f->insts[i].op, "red")) return 0;
+    uint8_t *wanted = memory_alloc((size_t)d->mem.n_allocs + 1);
+    int may = 1;
+    for (int a = 0; a < d->mem.n_allocs && may; a++) {
+        int is_output = 0;
+        if (!sim_has_pointer(&d->mem, l, a) || d->mem.allocs[a].read_only) continue;
+        for (int i = 0; i < of->n_outputs; i++)
+            is_output |= of->outputs[i] == d->mem.allocs[a].base;
+        wanted[a] = 1;
+        CoverageOf loads = sim_coverage_of(&d->mem, l, wanted, SLICE_LOADS, 1),
+                   changes = sim_coverage_of(&d->mem, l, wanted, SLICE_CHANGES, 1);
+        if (coverage_has_access(&changes)) may = !is_output && !coverage_has_access(&loads);
+        wanted[a] = 0;
+    }
+    free(wanted);
+    return may;
+}
+
+/* Runs the launches before launch i whole that take little. */
+static void complete(Device *d, const TripsOf *of)
+{
+    Exec *x = &d->exec;
+    Fault fault = {0};
+    for (int k = 0; k < of->i; k++) {
+        const DeviceLaunch *l = &of->launches[k];
+        const int was = l->module ? missing_find(&d->predicted, l, k) : -1;
+        if (was < 0 ||
+            of->sample->growth * (double)d->predicted.counts[was].thread_insts > MOST_AGAIN ||
+            !may_run_again(d, l, of->sample))
+            continue;
+        x->budget = MOST_AGAIN;
+        x->block_budget = 0;
+        x->reserve = (ExecReserve){0};
+        const int r = sim_run_blocks(d, l, NULL, NULL, &fault);
+        d->total += MOST_AGAIN - x->budget;
+        log_debug("launch %d runs whole%s%s", k, r ? ": " : "", r ? fault.message : "");
+    }
+}
+
+/* Runs the part of the kernel for the blocks. A block that has no end, or a fault, is the last one.
+ * Returns 1 where a block has read what nobody has written. */
+static int run(Device *d, const DeviceLaunch *l, Code *code, Scan *s)
 {
     Exec *x = &d->exec;
     Fault fault = {0};
@@ -74,6 +130,7 @@ static void run(Device *d, const DeviceLaunch *l, Code *code, Scan *s)
     const int64_t all = d->limit / WORK_SHARE;
     const int assumed = d->mem.assumed, in_order = x->in_order;
     d->mem.trace = NULL;
+    d->mem.assumed = 0;
     d->mem.l1_sets = 1;
     x->code = code;
     x->entry = code_find_entry(code, l->kernel);
@@ -91,9 +148,11 @@ static void run(Device *d, const DeviceLaunch *l, Code *code, Scan *s)
                              .warp_insts_max = (uint64_t)s->last / WARP});
     if (r > 0) log_debug("the part of the kernel that decides: %s", fault.message);
     d->total += all - x->budget;
+    const int unwritten = d->mem.assumed;
     d->mem.trace = trace;
     d->mem.assumed = assumed;
     x->in_order = in_order;
+    return unwritten;
 }
 
 /* ---- kinds ---- */
@@ -103,11 +162,12 @@ static int bucket(double v)
     return (int)floor(log(fmax(v, 1)) / log(alike));
 }
 
-/* The number of the kind, to which a block is added. */
+/* The number of the kind, to which a block is added; -1: there are too many. */
 static int kind_of(Census *to, const CensusKind *like)
 {
     int k = 0;
     while (k < to->n && to->kinds[k].digest != like->digest) k++;
+    if (k == MOST_KINDS) return -1;
     if (k == to->n) {
         to->kinds = memory_grow(to->kinds, (size_t)to->n + 1, sizeof *to->kinds);
         to->kinds[to->n] = *like;
@@ -143,11 +203,12 @@ static void divide(const Scan *s, double each, Census *c)
     }
     for (uint64_t b = 0; b < s->n; b++) {
         const int was = census_kind(c, b);
-        if (!s->of[b].work || was < 0 || to.n == UINT16_MAX - 1) continue;
+        if (!s->of[b].work || was < 0) continue;
         const CensusKind k = kind_with(&c->kinds[was], s->of[b], least, each);
         differ |= k.path > alike * c->kinds[was].path || k.cost > alike * c->kinds[was].cost;
-        to.of[b] = (uint16_t)(1 + kind_of(&to, &k));
-        to.known++;
+        const int at = kind_of(&to, &k);
+        to.of[b] = (uint16_t)(1 + at);
+        to.known += at >= 0;
     }
     log_debug("memory decides how long %llu blocks run: %d kinds", (unsigned long long)s->ran,
               to.n);
@@ -159,8 +220,18 @@ static void divide(const Scan *s, double each, Census *c)
     *c = to;
 }
 
-void trips_find(Device *d, const DeviceLaunch *l, uint64_t seed, Census *census)
+/* Runs the part for the blocks in turn, from a drawn one on. */
+static int scan(Device *d, const DeviceLaunch *l, Code *code, Scan *s)
 {
+    s->ran = 0;
+    s->block = s->first;
+    memset(s->of, 0, (size_t)s->n * sizeof *s->of);
+    return run(d, l, code, s);
+}
+
+void trips_find(Device *d, const TripsOf *of, Census *census)
+{
+    const DeviceLaunch *l = &of->launches[of->i];
     const PtxFunction *f = sim_kernel_of(l);
     Control part;
     Code code;
@@ -171,12 +242,14 @@ void trips_find(Device *d, const DeviceLaunch *l, uint64_t seed, Census *census)
     const int none = control_cut(&l->module->code.ptx, f, steady_params(&d->mem, l, f), &part);
     steady_forget(&d->mem);
     if (none) return;
-    Scan s = {.n = census->blocks};
+    Scan s = {.n = census->blocks, .first = of->sample->seed % census->blocks};
     s.step = s.n > 1 ? census_stride(s.n) : 0;
-    s.block = seed % s.n;
     s.of = memory_array((size_t)s.n + 1, sizeof *s.of);
     if (!code_build(&part.module, 0, &code, &why)) {
-        run(d, l, &code, &s);
+        if (scan(d, l, &code, &s)) {
+            complete(d, of);
+            scan(d, l, &code, &s);
+        }
         control_return(&code.ptx);
         code_release(&code);
     } else {

@@ -7,8 +7,16 @@
 #include "eval/sim/coverage/census.h"
 #include "eval/sim/sim_launches.h"
 
+/* Launch i of a sample. */
+typedef struct {
+    const DeviceLaunch *launches;
+    int i;
+    const DeviceSample *sample;
+} TripsOf;
+
 /* Divides the kinds of the launch's census by how long their blocks run. Blocks that the limit leaves out
- * have no kind where others differ. */
-void trips_find(Device *d, const DeviceLaunch *l, uint64_t seed, Census *census);
+ * have no kind where others differ. Where blocks read what the samples of earlier launches have not written,
+ * these launches run whole, as far as they are cheap and change neither an output nor what they read. */
+void trips_find(Device *d, const TripsOf *of, Census *census);
 
 #endif
