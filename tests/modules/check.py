@@ -357,7 +357,10 @@ def checks():
         with torch.no_grad():
             try:
                 own = torch.export.export(plain, tuple(args), dict(named), strict=False)
-                torch.export.save(own, io.BytesIO())
+                file = io.BytesIO()
+                torch.export.save(own, file)
+                file.seek(0)
+                torch.export.load(file)
             except Exception as e:
                 return f"skip: the original raises {type(e).__name__}: {e}"
             program = torch.export.export(fast, tuple(args), dict(named), strict=False)
