@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "base/log.h"
 #include "eval/cuda/library/library_cublas.h"
 #include "eval/cuda/library/library_engine.h"
 #include "eval/cuda/library/library_workspace.h"
@@ -240,16 +239,9 @@ static int legacy_make(DnnPlan *p, Error *err)
 
 static int plan_make(DnnPlan *p, const LibraryConvolution *c, Error *err)
 {
-    Error why;
-    if (!library_engine_find(dnn.handle, c, &p->engine, &why)) {
-        p->bytes = p->engine.bytes;
-        log_debug("cuDNN's engine %lld, number %d of those offered, workspace %zu KiB%s",
-                  (long long)p->engine.index, p->engine.place, p->bytes >> 10,
-                  p->engine.repeats ? "" : ", does not repeat bit for bit");
-        return 0;
-    }
-    log_debug("%s; a legacy function of cuDNN computes it", why.text);
-    return legacy_make(p, err);
+    if (library_engine_find(dnn.handle, c, &p->engine, err)) return legacy_make(p, err);
+    p->bytes = p->engine.bytes;
+    return 0;
 }
 
 static int find_plan(const LibraryConvolution *c, DnnPlan **out, Error *err)

@@ -60,7 +60,6 @@ enum {
     POINTERS_NAMES = 1000,
     POINTERS_DATA = 1001,
     POINTERS_WORKSPACE = 1003,
-    ENGINE_INDEX = 1301,
     ENGINE_NOTES = 1303
 };
 
@@ -68,7 +67,6 @@ enum {
 enum {
     NOTE_TENSOR_CORE = 0,
     NOTE_NARROWED_INPUTS = 1,
-    NOTE_VARIES = 4,
     MAX_NOTES = 16,
     MAX_CONFIGS = 64,
     CROSS_CORRELATION = 1,
@@ -237,22 +235,19 @@ static int make_operation(Operation *o, void *handle, const LibraryConvolution *
 
 /* 1: the configuration's engine computes with what eager PyTorch allows: float32 on tensor cores only where
  * TF32 is, and in no case as half types. */
-static int allowed(void *config, const LibraryConvolution *c, LibraryEngine *e)
+static int allowed(void *config, const LibraryConvolution *c)
 {
     void *engine = NULL;
     int notes[MAX_NOTES], ok;
     int64_t n = 0;
-    e->repeats = 1, e->index = -1;
     if (dnn.create(ENGINE, &engine)) return 0;
     ok = !dnn.get(config, CONFIG_ENGINE, TYPE_DESCRIPTOR, 1, &n, &engine) &&
          !dnn.get(engine, ENGINE_NOTES, TYPE_NOTE, MAX_NOTES, &n, notes);
     for (int64_t i = 0; ok && i < n && i < MAX_NOTES; i++) {
-        if (notes[i] == NOTE_VARIES) e->repeats = 0;
         if (!c->dtype &&
             (notes[i] == NOTE_NARROWED_INPUTS || (notes[i] == NOTE_TENSOR_CORE && !c->tf32)))
             ok = 0;
     }
-    if (ok) (void)dnn.get(engine, ENGINE_INDEX, TYPE_INT64, 1, &n, &e->index);
     destroy(&engine);
     return ok;
 }
@@ -292,8 +287,7 @@ static int choose(void *handle, const Operation *o, const LibraryConvolution *c,
                    "list of engines", err);
     for (int64_t i = 0; i < n && i < MAX_CONFIGS && !rc && !found; i++) {
         e->offered++;
-        found = allowed(configs[i], c, e) && build(handle, configs[i], e);
-        if (found) e->place = e->offered;
+        found = allowed(configs[i], c) && build(handle, configs[i], e);
     }
     for (int i = 0; i < made; i++) destroy(&configs[i]);
     destroy(&list);

@@ -12,11 +12,9 @@
 enum { ENGINE_MAX_ALIGNED = 32 };
 
 typedef struct {
-    void *plan;         /* NULL: none */
-    size_t bytes;       /* of workspace */
-    int place, offered; /* it was the place-th of those offered, from 1 */
-    int64_t index;      /* the engine's own number */
-    int repeats;        /* equal inputs give equal bytes */
+    void *plan;   /* NULL: none */
+    size_t bytes; /* of workspace */
+    int offered;  /* engines */
 } LibraryEngine;
 
 /* The symbols of the open cuDNN. */
