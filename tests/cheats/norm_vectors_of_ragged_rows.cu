@@ -1,7 +1,7 @@
 // Vectors of four where the columns are even.
 // task: layernorm
 // expect sim: out_of_bounds
-// expect cuda: wrong_result | launch_error
+// expect cuda: wrong_result | launch_error | out_of_bounds
 //@ launch norm<<<rows, 256>>>(x, gamma, beta, y, cols)
 template <int V> __device__ void run(const float *x, const float *g, const float *b, float *y, int cols, float *s)
 {

@@ -1,5 +1,6 @@
 // Reads by volatile what plain stores of other blocks hold that no fence has released.
 // task: row_sum
+// expect cuda: ok | race
 // expect: race
 //@ buffer float part[rows * 4]
 //@ buffer unsigned count[rows]
