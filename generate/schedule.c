@@ -254,6 +254,16 @@ static int has_few_columns(const Writer *w)
     return w->strip >= 0 && w->last >= 0 && columns.at[0] <= FEW_COLUMNS && reads_along_columns(w);
 }
 
+/* 1: no element that is read lies beside one of the next row, and strips of rows would leave a GPU idle. */
+static int has_few_strips(const Writer *w)
+{
+    for (int i = 0; i < w->k->n; i++)
+        if (is_load(w, i) && in_columns(w, i) && size_is(w->k->step[i].at.by[w->strip], 1))
+            return 0;
+    return w->k->has_folds && w->k->scan < 0 && !w->k->nodes->plain &&
+           writer_product(w, w->k->rows).at[0] < FEW_ROWS * STRIP;
+}
+
 static void choose_axes(Writer *w)
 {
     const Kernel *k = w->k;
@@ -269,7 +279,9 @@ static void choose_axes(Writer *w)
         int *best = w->columns >> i & 1 ? &w->last : &w->strip;
         if (*best < 0 || walks(w, i) >= walks(w, *best)) *best = i;
     }
-    if (w->strip >= 0 && w->last >= 0 && walks(w, w->strip) <= walks(w, w->last)) w->strip = -1;
+    if (w->strip >= 0 && w->last >= 0 &&
+        (walks(w, w->strip) <= walks(w, w->last) || has_few_strips(w)))
+        w->strip = -1;
     if (w->strip >= 0 && k->axes.size[w->strip].at[0] < 8) w->strip = -1;
     w->alone = k->has_folds && k->scan < 0 && w->part < 0 && has_few_columns(w) &&
                writer_product(w, k->rows).at[0] >= FULL_GPU / 8;
