@@ -290,6 +290,7 @@ static int find_cone(Cone *c)
         widen_fresh(c);
         devmem_assume(&c->d->mem, 1);
         rc = cone_trace(c);
+        devmem_assume(&c->d->mem, 0);
         copy_variables(&c->d->mem, kept, 1);
         if (!rc) rc = run_cone(c, &same);
         if (!same) copy_variables(&c->d->mem, kept, 1);

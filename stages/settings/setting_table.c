@@ -56,7 +56,7 @@ const SettingSpec setting_table[SETTING_COUNT] = {
                                    "task says), 2x (times eager PyTorch's own), 1e-3 (absolute)"},
     [SETTING_COMPILE_S] = {"COMPILE_S", SETTING_KIND_WHOLE, .fallback = "10", .environment = 1,
                            .help = "CPU seconds that a compilation may take, for every program; "
-                                   "three times as many with CUTLASS's headers"},
+                                   "docs/candidates.md says when more"},
     RUN(TEACHERS, LIST, "generator", STAMP_COLLECT,
         "sources of stage 1: generator, openai:MODEL, anthropic:MODEL, dir:PATH, "
         "file:PATH; none: no stage 1, for a model that writes CUDA already"),

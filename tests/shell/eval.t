@@ -157,4 +157,9 @@ is "a killed evaluator leaves no process" \
     "serverchild 0"
 "$BIN/quern-eval" --schema | cmp -s - docs/verdict.md
 is "docs/verdict.md is what quern-eval --schema prints" $? 0
+# Until 2026-12-01 a process took unwritten memory for zeros after a candidate whose cone it could not follow.
+run quern-eval --task row_sum --device sim:h100 "$root"/tests/cheats/honest_last_block.cu \
+  "$root/tests/cheats/last_of_four_too_early.cu"
+grep -q '^row_sum on sim:h100: ok' out && grep -q '^row_sum on sim:h100: out_of_bounds' out
+ok $? "a candidate's unwritten memory is found behind any other candidate"
 done_testing
