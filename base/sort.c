@@ -1,4 +1,4 @@
-/* By the C library's qsort. */
+/* Sorting calls qsort of the C library. */
 #include "base/sort.h"
 
 #include <stdlib.h>

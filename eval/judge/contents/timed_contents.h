@@ -41,7 +41,7 @@ void timed_contents_free(TimedContents *c);
 
 /* Can outputs be compared? */
 int timed_is_compared(TimedContents *c);
-/* Of how many positions few alone are compared, the last that is written always; 0: where most are. */
+/* The number of positions when only few of them are compared. The last written one always is. 0: most are. */
 int64_t timed_costly_of(const TimedContents *c);
 /* The name of the unit that timed_compare counts in: an axis, or "elements". */
 const char *timed_unit(TimedContents *c);
