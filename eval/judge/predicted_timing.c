@@ -377,6 +377,51 @@ static int measure_timed(Judgement *j)
     return rc;
 }
 
+/* The small workload, whose counts a sample needs. */
+static int run_small(Judgement *j)
+{
+    Run r = {0};
+    const Case *c = judgement_case(j, j->small);
+    DeviceTiming *out = memory_alloc(sizeof *out);
+    int rc = c ? run_open(&r, &j->loaded, c, NULL, &j->fault) : -1;
+    if (!rc) rc = predicted_run(&r, out, &j->fault);
+    run_close(&r);
+    free(out);
+    return rc;
+}
+
+static int run_sample(Judgement *j, const TimedContents *c, DeviceSample *s)
+{
+    Run r = {0};
+    Loaded *l = &j->loaded;
+    DeviceTiming *out = memory_alloc(sizeof *out);
+    int rc = run_open(&r, l, &c->test, NULL, &j->fault);
+    if (!rc) rc = run_reset(&r, &j->fault.error);
+    s->outputs = r.memory.outputs;
+    if (!rc)
+        rc = l->ops->prediction->sample(l->device, r.launches, r.n_launches, s, out, &j->fault);
+    if (rc > 0) run_fault(&r, &j->fault);
+    run_close(&r);
+    free(out);
+    return rc;
+}
+
+int predicted_sample(Judgement *j, int *scaled)
+{
+    unsigned char comparable[TASK_MAX_TENSORS];
+    DeviceSample s = {.n_outputs = j->task->n_outputs, .comparable = comparable};
+    s.seed = case_seed(j->evaluator->seed, j->task, j->timed, 0);
+    if (work_growth(j->task, j->small, j->timed, &s, &j->fault.error)) return -1;
+    int rc = run_small(j);
+    if (rc) return rc;
+    const TimedContents *c =
+        cases_timed_once(j->evaluator->cases, j->task, j->timed, s.seed, &j->fault.error);
+    if (!c) return -1;
+    rc = run_sample(j, c, &s);
+    *scaled = s.scaled;
+    return rc;
+}
+
 int predicted_measure(Judgement *j)
 {
     j->verdict.timing = memory_alloc(sizeof *j->verdict.timing);

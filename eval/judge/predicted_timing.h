@@ -16,6 +16,10 @@ int step_predict(Judgement *j);
  * prediction is the same in every run. */
 int predicted_measure(Judgement *j);
 
+/* Runs the small workload and a sample of the blocks of the timed one with all checks, and compares nothing.
+ * *scaled: launches that could not be sampled. */
+int predicted_sample(Judgement *j, int *scaled);
+
 /* Check a candidate that is faster than its baseline on the inputs of checks_unseen, and predict its
  * time again on other contents of the timed workload. The longer time counts. */
 int predicted_unseen(Judgement *j);

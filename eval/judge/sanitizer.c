@@ -6,8 +6,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/judge/branches.h"
 #include "eval/judge/checks.h"
 #include "eval/judge/loaded_ops.h"
+#include "eval/judge/predicted_timing.h"
+#include "eval/judge/wide_checks.h"
+#include "eval/judge/workloads.h"
 #include "eval/sim/time/profile.h"
 
 static const size_t case_bytes = (size_t)256 << 20;
@@ -86,12 +90,42 @@ static int load(Judgement *own, const Judgement *of)
     return rc ? rc : loaded_ops_compile(&own->loaded, list, n, &own->fault);
 }
 
-static int run_checks(Judgement *own, const Judgement *of)
+/* Blocks of timed pair i. A block of a timed size has all trips of its loops: what one trip leaves for the
+ * next shows there, which no check may have. A plan that cannot run in part runs at the drawn sizes. */
+static int sample_pair(Judgement *own, int i)
+{
+    int scaled = 0;
+    workloads_take(own, i);
+    int rc = branches_small(own);
+    const Workload *const list[] = {own->small, own->timed};
+    if (!rc) rc = loaded_ops_compile(&own->loaded, list, 2, &own->fault);
+    if (!rc) rc = predicted_sample(own, &scaled);
+    return !rc && scaled ? step_wide(own) : rc;
+}
+
+static int sample_pairs(Judgement *own)
+{
+    int rc = 0;
+    for (int i = 0; i < own->n_pairs && own->candidate.plan.n_kernels && !rc; i++)
+        rc = sample_pair(own, i);
+    return rc;
+}
+
+/* *checked: the checks have run to their end. */
+static int run_all(Judgement *own, int *checked)
+{
+    int rc = checks_run(own);
+    *checked = !rc;
+    return rc ? rc : sample_pairs(own);
+}
+
+static int run_checks(Judgement *own, const Judgement *of, int *checked)
 {
     int rc = load(own, of);
-    if (!rc) rc = checks_run(own);
+    *checked = 0;
+    if (!rc) rc = run_all(own, checked);
     int follows = rc > 0 ? loaded_follow(&own->loaded, &own->fault.error) : 0;
-    if (follows > 0) rc = checks_run(own);
+    if (follows > 0) rc = run_all(own, checked);
     if (follows > 0 && !rc) checks_warn(own);
     return follows < 0 ? -1 : rc;
 }
@@ -101,31 +135,32 @@ static int is_finding(Outcome o)
     return o == OUTCOME_RACE || o == OUTCOME_UNINITIALISED || o == OUTCOME_OUT_OF_BOUNDS;
 }
 
-static int report(const Sanitizer *s, const Judgement *own, int rc, Judgement *j)
+static int report(const Sanitizer *s, const Judgement *own, int rc, int checked, Judgement *j)
 {
     const Fault *found = &own->fault;
+    const char *what = checked ? "the timed size" : "it";
     if (rc < 0) {
         j->fault.error = found->error;
         return -1;
     }
     memcpy(j->verdict.warnings, own->verdict.warnings, sizeof j->verdict.warnings);
     j->verdict.n_warnings = own->verdict.n_warnings;
-    if (!rc) {
+    if (rc && is_finding(found->outcome))
+        return fault_set(&j->fault, found->outcome, found->line,
+                         "%s, which executed this kernel's %s: %.1900s", s->name,
+                         checked ? "timed blocks" : "checks", found->message);
+    if (checked)
         verdict_pass(&j->verdict, "%s finds no race, no undefined value, nothing out of bounds",
                      s->name);
-        return 0;
-    }
-    if (is_finding(found->outcome))
-        return fault_set(&j->fault, found->outcome, found->line,
-                         "%s, which executed this kernel's checks: %.1900s", s->name,
-                         found->message);
-    verdict_pass(&j->verdict, "%s could not check it: %s: %.50s", s->name,
-                 outcome_name(found->outcome), found->message);
+    if (rc)
+        verdict_pass(&j->verdict, "%s could not check %s: %s: %.50s", s->name, what,
+                     outcome_name(found->outcome), found->message);
     return 0;
 }
 
 int step_sanitize(Judgement *j)
 {
+    int checked;
     Sanitizer *s = j->evaluator->sanitizer;
     if (!s) {
         verdict_pass(&j->verdict, "no simulator could check it: none has %s",
@@ -135,7 +170,8 @@ int step_sanitize(Judgement *j)
     if (open_device(s, j->evaluator, &j->fault.error)) return -1;
     Judgement *own = memory_alloc(sizeof *own);
     judgement_begin(own, &s->simulator, j->task, j->source, j->len);
-    int rc = report(s, own, run_checks(own, j), j);
+    int rc = run_checks(own, j, &checked);
+    rc = report(s, own, rc, checked, j);
     judgement_release(own);
     free(own);
     return rc;

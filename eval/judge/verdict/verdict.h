@@ -9,7 +9,7 @@
 
 /* The version of the rules by which verdicts are made. It is part of every key, since verdicts of
  * two versions cannot be compared. */
-#define VERDICT_HARNESS "32"
+#define VERDICT_HARNESS "33"
 
 /* The time of a step of the judgement (eval/judge/steps.h). */
 typedef struct {

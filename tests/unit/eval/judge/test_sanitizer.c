@@ -165,6 +165,36 @@ static void test_findings(void **state)
     }
 }
 
+/* The blocks of no check and of no small size go on to another place. */
+static void test_timed_trips(void **state)
+{
+    (void)state;
+    static Verdict v;
+    static const char body[] =
+        "//@ launch relu<<<min(ceil_div(n, 256), 32), 256>>>(x, y, n)\n"
+        "extern \"C\" __global__ void relu(const float *x, float *y, int n)\n{\n"
+        "    __shared__ float s[256];\n"
+        "    int own = threadIdx.x, other = own ^ 32;\n"
+        "    for (int k = blockIdx.x * 256; k < n; k += gridDim.x * 256) {\n"
+        "        s[own] = k + own < n ? x[k + own] : 0;\n"
+        "        __syncthreads();\n"
+        "        if (k + other < n) y[k + other] = fmaxf(s[other], 0);\n"
+        "        %s\n    }\n}\n";
+    char source[2048];
+    snprintf(source, sizeof source, body, "");
+    judge(source, 10, &v);
+    if (v.outcome != OUTCOME_RACE || v.line != 9 || !strstr(v.message, "timed blocks") ||
+        !strstr(v.message, "n=40000"))
+        fail_msg("%s, line %d: %s", outcome_name(v.outcome), v.line, v.message);
+    verdict_release(&v);
+    snprintf(source, sizeof source, body, "__syncthreads();");
+    judge(source, 10, &v);
+    if (v.outcome != OUTCOME_OK) fail_msg("%s: %s", outcome_name(v.outcome), v.message);
+    assert_true(says(&v, "finds no race"));
+    assert_false(says(&v, "could not check"));
+    verdict_release(&v);
+}
+
 static void test_not_made(void **state)
 {
     (void)state;
@@ -207,6 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_honest_win),
                                        cmocka_unit_test(test_findings),
+                                       cmocka_unit_test(test_timed_trips),
                                        cmocka_unit_test(test_not_made), cmocka_unit_test(test_all)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
