@@ -94,6 +94,13 @@ __device__ __forceinline__ float root(float a)
     return y;
 }
 
+// a tanh(log(1 + exp(a))): by e = exp(-|a|), a quotient of sums of positive numbers.
+__device__ __forceinline__ float mish(float a)
+{
+    const float e = exp(-fabsf(a)), over = a > 0 ? fmaf(2.f, e, 1.f) : e * (e + 2.f);
+    return __fmul_rn(a, quotient(over, over + (a > 0 ? 2.f * e * e : 2.f)));
+}
+
 //@ divisor
 // A number that many are divided by, its inverse, and a power of two that keeps both within float's range.
 struct Divisor {

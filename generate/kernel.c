@@ -35,7 +35,7 @@ static int is_reserved(const char *name)
         "from",    "start",    "work",        "other",    "plane",  "part_sums", "shape",
         "sums",    "col",      "term",        "count",    "d",      "mapped",    "bring",
         "room",    "place",    "store_words", "asinh",    "acosh",  "atanh",     "erfinv",
-        "rounded", "quotient", "inverse",     "root",     "turned"};
+        "rounded", "quotient", "inverse",     "root",     "turned", "mish"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(name, words[i])) return 1;
     size_t len = strlen(name), digits = strspn(name + 1, "0123456789");

@@ -282,12 +282,34 @@ static void put_rounded(Writer *w, int step, const char *at, const char *end)
     }
 }
 
+/* The text of a quotient, a root or Mish of each element whose last bits do not matter; NULL: it has none. */
+static const char *quick_text(const Writer *w, int step, const char *text, size_t len)
+{
+    static const char *const quick[][2] = {
+        {"a / b", "quotient(a, b)"},
+        {"a / p0", "quotient(a, p0)"},
+        {"a / n", "quotient(a, n)"},
+        {"1 / a", "inverse(a)"},
+        {"a / (1 + exp(-a))", "quotient(a, 1 + exp(-a))"},
+        {"1 / (1 + exp(-a))", "inverse(1 + exp(-a))"},
+        {"sqrt(a)", "root(a)"},
+        {"a * tanh((a > 0 ? a : 0) + log1p(exp(-fabs(a))))", "mish(a)"},
+    };
+    const Node *x = node_of(w, step);
+    if ((!in_columns(w, step) && !w->alone && !w->element) || x->exact || w->k->nodes->plain ||
+        strcmp(writer_type(w, step), "float") != 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof quick / sizeof *quick; i++)
+        if (strlen(quick[i][0]) == len && !strncmp(quick[i][0], text, len)) return quick[i][1];
+    return NULL;
+}
+
 void writer_ahead(Writer *w, int step, const char *indent)
 {
     size_t len;
     const char *at = chosen_text(node_of(w, step), &len), *end = at + len, *after;
     int n = 1;
-    if (!is_ahead(w, step, at, end)) return;
+    if (quick_text(w, step, at, len) || !is_ahead(w, step, at, end)) return;
     for (; (at = next_call(at, end, &after)); at = after) {
         const char *type = writer_type(w, step);
         buffer_printf(&w->body, "%s%s t%d_%d = ", indent, type, step, n);
@@ -321,29 +343,13 @@ static int put_near(Writer *w, int step, const char *text, size_t len)
     return 0;
 }
 
-/* A quotient or root of each element whose last bits do not matter. */
 static int put_quick(Writer *w, int step, const char *text, size_t len)
 {
-    static const char *const quick[][2] = {
-        {"a / b", "quotient(a, b)"},
-        {"a / p0", "quotient(a, p0)"},
-        {"a / n", "quotient(a, n)"},
-        {"1 / a", "inverse(a)"},
-        {"a / (1 + exp(-a))", "quotient(a, 1 + exp(-a))"},
-        {"1 / (1 + exp(-a))", "inverse(1 + exp(-a))"},
-        {"sqrt(a)", "root(a)"},
-    };
-    const Node *x = node_of(w, step);
-    if ((!in_columns(w, step) && !w->alone) || x->exact || w->k->nodes->plain ||
-        strcmp(writer_type(w, step), "float") != 0)
-        return 0;
-    for (size_t i = 0; i < sizeof quick / sizeof *quick; i++) {
-        if (strlen(quick[i][0]) != len || strncmp(quick[i][0], text, len) != 0) continue;
-        writer_help(w, HELP_QUICK);
-        put_text(w, step, quick[i][1], quick[i][1] + strlen(quick[i][1]));
-        return 1;
-    }
-    return 0;
+    const char *quick = quick_text(w, step, text, len);
+    if (!quick) return 0;
+    writer_help(w, HELP_QUICK);
+    put_text(w, step, quick, quick + strlen(quick));
+    return 1;
 }
 
 /* A quotient that has to be exact, by what is the same for a whole row. */
@@ -394,7 +400,7 @@ int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer 
 {
     unsigned char kept[KERNEL_STEPS] = {0}, defined[KERNEL_STEPS] = {0};
     Writer w = {.k = k, .t = t, .err = err, .kept = kept, .defined = defined, .lanes = 1};
-    w.vec = 1, w.last = w.strip = w.part = -1, w.near = e->near;
+    w.vec = w.element = 1, w.last = w.strip = w.part = -1, w.near = e->near;
     buffer_init(&w.body, 1 << 20);
     writer_help(&w, HELP_PACK);
     k->scope.of = k, k->scope.axes = &k->axes;

@@ -33,6 +33,7 @@ typedef struct {
     int ahead; /* of the step that is written: the next of its calls that have names; 0: none has */
     unsigned open;    /* the axes of looped folds whose terms are written */
     int failed, near; /* near: as KernelElement says */
+    int element;      /* one is written alone, for loops that lie elsewhere */
     int interior;     /* conditions of places hold here: they are left out */
 } Writer;
 
