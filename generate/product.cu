@@ -388,7 +388,32 @@ __device__ __forceinline__ TilePlace tile_place(const Factor &a, const Factor &b
     return {(above + inside % high) * SIDE, inside / high * SIDE};
 }
 
-// The sums over k of a[row][k] * b[column][k] for one tile and the piece's terms; each gets those of two
+// The sums of a block's tile, one row of a warp's sixteen after another, by way of shared memory, where no
+// stage is read any more: a lane has four neighbouring columns. What is made of sums would be written 64
+// times if it took them from registers, and a block would wait for these instructions at each tile.
+template <typename E>
+__device__ __forceinline__ void product_rows(const float (&sum)[64], const TilePlace &place, E each)
+{
+    enum { PITCH = SIDE + 8 };
+    extern __shared__ unsigned char raw[];
+    const unsigned begin = (unsigned)__cvta_generic_to_shared(raw), base = (begin + 1023) & ~1023u;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    float *stage = (float *)(raw + (base - begin)) + warp * (16 * PITCH),
+          *to = stage + lane / 4 * PITCH + lane % 4 * 2;
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < 16; j++) {
+        *(float2 *)(to + 8 * j) = make_float2(sum[4 * j], sum[4 * j + 1]);
+        *(float2 *)(to + 8 * PITCH + 8 * j) = make_float2(sum[4 * j + 2], sum[4 * j + 3]);
+    }
+    __syncwarp();
+#pragma unroll 4
+    for (int r = 0; r < 16; r++)
+        each(place.top + warp * 16 + r, place.left + 4 * lane,
+             *(const float4 *)(stage + r * PITCH + 4 * lane));
+}
+
+// The sums over k of a[row][k] * b[column][k] for one tile and the piece's terms; each gets those of four
 // neighbouring columns.
 // Zeros of a factor are left out where the other one has numbers alone: an infinity makes a tile exact.
 template <bool AK, bool BK, typename E>
@@ -396,15 +421,13 @@ __device__ __forceinline__ void product(const Factor a, const Factor b, const Sp
                                         const Split bs, const Bands &bands, const Piece piece,
                                         long long tile, E each)
 {
-    const long long top = tile_place(a, b, tile).top, left = tile_place(a, b, tile).left;
+    const TilePlace place = tile_place(a, b, tile);
     const int at = threadIdx.x % SIDE, is_a = threadIdx.x < SIDE;
-    const long long line = (is_a ? top : left) + at;
-    const long long row = top + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4,
-                    column = left + threadIdx.x % 4 * 2;
+    const long long line = (is_a ? place.top : place.left) + at;
     float sum[64];
 #pragma unroll
     for (int i = 0; i < 64; i++) sum[i] = 0;
-    Terms own = terms_of(bands, top, left, a.depth);
+    Terms own = terms_of(bands, place.top, place.left, a.depth);
     const Range tiles = range_of(piece, tiles_of(a));
     own.first = max(own.first, tiles.first), own.end = min(own.end, tiles.end);
     own.needed &= tiles.first < tiles.end;
@@ -412,25 +435,25 @@ __device__ __forceinline__ void product(const Factor a, const Factor b, const Sp
                         (is_a ? as : bs).factors[line * piece.of + piece.at].x < 0;
     const int exact = !own.needed || __syncthreads_or(exactly || a.depth <= SHORT);
     if (own.needed && exact)
-        add_exactly<AK, BK>(sum, piece_of<AK>(a, piece), piece_of<BK>(b, piece), top, left);
+        add_exactly<AK, BK>(sum, piece_of<AK>(a, piece), piece_of<BK>(b, piece), place.top,
+                            place.left);
     else if (own.needed)
-        add_halves(sum, as.parts, bs.parts, a, b, top, left, own);
+        add_halves(sum, as.parts, bs.parts, a, b, place.top, place.left, own);
     const float2 none = make_float2(1, 1);
+    float2 across[4];
 #pragma unroll
-    for (int o = 0; o < 2; o++) {
-        const float2 r = !exact && row + 8 * o < a.lines
-                             ? as.factors[(row + 8 * o) * piece.of + piece.at]
-                             : none;
-#pragma unroll
-        for (int j = 0; j < 16; j++) {
-            const long long c = column + 8 * j;
-            const float2 x = !exact && c < b.lines ? bs.factors[c * piece.of + piece.at] : none,
-                         y = !exact && c + 1 < b.lines ? bs.factors[(c + 1) * piece.of + piece.at]
-                                                       : none;
-            each(row + 8 * o, c, sum[4 * j + 2 * o] * (r.x * x.x) * (r.y * x.y),
-                 sum[4 * j + 2 * o + 1] * (r.x * y.x) * (r.y * y.y));
-        }
+    for (int i = 0; i < 4; i++) {
+        const long long c = place.left + threadIdx.x % 32 * 4 + i;
+        across[i] = !exact && c < b.lines ? bs.factors[c * piece.of + piece.at] : none;
     }
+    product_rows(sum, place, [&](long long row, long long column, float4 s) {
+        const float2 r = !exact && row < a.lines ? as.factors[row * piece.of + piece.at] : none;
+        each(row, column,
+             make_float4(s.x * (r.x * across[0].x) * (r.y * across[0].y),
+                         s.y * (r.x * across[1].x) * (r.y * across[1].y),
+                         s.z * (r.x * across[2].x) * (r.y * across[2].y),
+                         s.w * (r.x * across[3].x) * (r.y * across[3].y)));
+    });
 }
 
 //@ direct
@@ -651,13 +674,7 @@ __device__ __forceinline__ void product_directly(const Factor a, const Factor b,
     if (terms_of(bands, at.top, at.left, a.depth).needed)
         direct_sums<AK, BK>(sum, piece_of<AK>(a, piece), piece_of<BK>(b, piece), at.top, at.left,
                             a.depth <= SHORT);
-    const long long row = at.top + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4,
-                    column = at.left + threadIdx.x % 4 * 2;
-#pragma unroll
-    for (int o = 0; o < 2; o++)
-#pragma unroll
-        for (int j = 0; j < 16; j++)
-            each(row + 8 * o, column + 8 * j, sum[4 * j + 2 * o], sum[4 * j + 2 * o + 1]);
+    product_rows(sum, at, each);
 }
 
 //@ few

@@ -194,25 +194,42 @@ static void put_part(ProductWriter *w, const ProductNames *n, const char *at)
                   at, n->batch, strcmp(at, "at") ? "piece." : "", n->rows, n->columns);
 }
 
-static void put_pairs(ProductWriter *w, const ProductNames *n)
+/* What a column's sum becomes: a part of it, or the kernel's result. */
+static void put_one(ProductWriter *w, const char *next, const char *sum)
 {
+    if (w->m->parts > 1)
+        buffer_puts(&w->body, sum);
+    else
+        buffer_printf(&w->body, "value(batch, row, column%s, %s)", next, sum);
+}
+
+/* Stores four neighbouring columns. */
+static void put_four(ProductWriter *w, const ProductNames *n)
+{
+    static const char *const next[] = {"", " + 1", " + 2", " + 3"}, *const sum[] = {
+                                                                        "sums.x", "sums.y",
+                                                                        "sums.z", "sums.w"};
     const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype);
-    if (w->m->parts > 1) {
+    if (w->m->parts > 1)
         put_part(w, n, "at");
-        put_pair(w, n->columns, "first", "second");
-        return;
+    else
+        buffer_printf(&w->body, "            %s *at = %s + (batch * %s + row) * %s + column;\n",
+                      type, w->out, n->rows, n->columns);
+    buffer_printf(&w->body,
+                  "            if (%s %% 4 == 0) {\n                *(Pack<%s, 4> *)at = {",
+                  n->columns, w->m->parts > 1 ? "float" : type);
+    for (int i = 0; i < 4; i++) {
+        if (i) buffer_puts(&w->body, ",\n                    ");
+        put_one(w, next[i], sum[i]);
     }
-    buffer_printf(
-        &w->body,
-        "        %s *at = %s + (batch * %s + row) * %s + column;\n"
-        "        if (%s %% 2 == 0) {\n"
-        "            *(Pack<%s, 2> *)at = {value(batch, row, column, first), value(batch, row, "
-        "column + 1, second)};\n"
-        "        } else {\n"
-        "            at[0] = value(batch, row, column, first);\n"
-        "            if (column + 1 < %s) at[1] = value(batch, row, column + 1, second);\n"
-        "        }\n",
-        type, w->out, n->rows, n->columns, n->columns, type, n->columns);
+    buffer_printf(&w->body,
+                  "};\n                return;\n            }\n#pragma unroll 1\n"
+                  "            for (int c = 0; c < 4 && column + c < %s; c++) {\n"
+                  "                const float own = c == 0 ? sums.x : c == 1 ? sums.y : c == 2 ? "
+                  "sums.z : sums.w;\n                at[c] = ",
+                  n->columns);
+    put_one(w, " + c", "own");
+    buffer_puts(&w->body, ";\n            }\n");
 }
 
 static void put_halves(ProductWriter *w, const ProductNames *n)
@@ -224,12 +241,12 @@ static void put_halves(ProductWriter *w, const ProductNames *n)
     put_bands(w);
     buffer_printf(&w->body,
                   "    product%s<%d, %d>(left, right, %sbands, piece, blockIdx.x %% tiles,\n"
-                  "        [&](long long row, long long column, float first, float second) {\n"
+                  "        [&](long long row, long long column, float4 sums) {\n"
                   "        if (row >= %s || column >= %s) return;\n",
                   direct ? "_directly" : "", product_is_along(m, PRODUCT_A),
                   product_is_along(m, PRODUCT_B), direct ? "" : "left_split, right_split, ",
                   n->rows, n->columns);
-    put_pairs(w, n);
+    put_four(w, n);
     buffer_puts(&w->body, "    });\n");
 }
 
