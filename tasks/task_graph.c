@@ -113,7 +113,7 @@ int task_operators_read(Task *t, const json_t *root, const char *file, Error *er
 static int check_output(const Task *t, const Workload *w, const GraphBound *b, int i, Error *err)
 {
     const TaskTensor *x = &t->outputs[i];
-    const OpTensor *y = &b->values[t->graph->output[i]].tensor;
+    const OpTensor *y = &b->values[b->graph->output[i]].tensor;
     int64_t shape[TASK_MAX_RANK];
     if (task_shape(t, w, x, shape, err)) return -1;
     if (y->dtype != x->dtype)
@@ -144,7 +144,8 @@ int task_graph_bind(const Task *t, const Workload *w, GraphBound **out, Error *e
         rc = task_shape(t, w, &t->inputs[i], inputs[i].size, err);
         op_contiguous(&inputs[i]);
     }
-    if (!rc) rc = graph_bind(t->graph, task_lookup, &scope, inputs, out, err);
+    if (!rc)
+        rc = graph_bind(t->graph ? t->graph : t->operators, task_lookup, &scope, inputs, out, err);
     free(inputs);
     if (rc) return -1;
     for (int i = 0; i < t->n_outputs && !rc; i++) rc = check_output(t, w, *out, i, err);

@@ -2,7 +2,7 @@
 // task: attention
 // expect sim: wrong_result
 // expect cuda: wrong_result
-// says sim: of heads from
+// says sim: elements of o differ
 //@ launch attend<<<dim3(ceil_div(seq, 32), heads), 128, 32 * (dim + 1) * 8>>>(q, k, v, o, seq, dim)
 extern "C" __global__ void attend(const float *q, const float *k, const float *v, float *o, int seq, int dim)
 {

@@ -16,6 +16,7 @@
 
 enum {
     POSITIONS = 4096,
+    FEW = 8, /* positions */
     READ = 1 << 14 /* bytes */,
     AHEAD = 1 << 13 /* bytes */,
     MANY = 1 << 20 /* bytes */
@@ -26,6 +27,36 @@ enum {
 static const double reference_cost = 8e6, reference_max = 2e7, costly_max = 6e8;
 /* Flops of a reference that is computed whole, and elements of all its tensors. */
 static const double whole_flops = 1e9, whole_elements = 1 << 26;
+
+/* ---- positions ---- */
+
+/* Positions of the outputs can be computed alone. */
+static int has_positions(Task *t)
+{
+    return shortened_has_axis(t) && task_rotates(t, &t->outputs[0]) && positions_independent(t);
+}
+
+/* Costly: a single position is worth keeping. */
+static int64_t max_positions(Task *t, const Workload *w, int *costly)
+{
+    double bytes, flops;
+    *costly = 0;
+    if (t->rotates < 0 || task_cost(t, w, &bytes, &flops, NULL)) return 0;
+    double all = (double)w->axis[t->rotates], each = fmax(bytes, flops) / all;
+    if (bytes / all > reference_max || flops / all > costly_max || !has_positions(t)) return 0;
+    *costly = each > reference_max;
+    if (*costly) return 2;
+    double n = fmax(2, reference_cost / fmax(each, 1));
+    return n < POSITIONS ? (int64_t)n : POSITIONS;
+}
+
+/* So few that most tiles of a plane have none: elements of all rows and columns tell more. */
+static int has_few_positions(Task *t, const Workload *w)
+{
+    int costly;
+    int64_t n = max_positions(t, w, &costly);
+    return n && n <= FEW;
+}
 
 /* ---- contents ---- */
 
@@ -99,6 +130,7 @@ TimedContents *timed_contents_new(const TimedOf *whose, uint64_t seed, Error *er
     k->fill = fill;
     k->lazy = c;
     int rc = 0;
+    c->by_elements = t->graph || (t->operators && has_few_positions(t, w));
     for (int i = 0; i < t->n_inputs && !rc; i++) {
         size_t n, size = element_size(c, i);
         if ((rc = task_elements(t, w, &t->inputs[i], &n, err))) break;
@@ -145,27 +177,7 @@ void timed_contents_free(TimedContents *c)
     free(c);
 }
 
-/* ---- positions ---- */
-
-/* Positions of the outputs can be computed alone. */
-static int has_positions(Task *t)
-{
-    return shortened_has_axis(t) && task_rotates(t, &t->outputs[0]) && positions_independent(t);
-}
-
-/* Costly: a single position is worth keeping. */
-static int64_t max_positions(Task *t, const Workload *w, int *costly)
-{
-    double bytes, flops;
-    *costly = 0;
-    if (t->rotates < 0 || task_cost(t, w, &bytes, &flops, NULL)) return 0;
-    double all = (double)w->axis[t->rotates], each = fmax(bytes, flops) / all;
-    if (bytes / all > reference_max || flops / all > costly_max || !has_positions(t)) return 0;
-    *costly = each > reference_max;
-    if (*costly) return 2;
-    double n = fmax(2, reference_cost / fmax(each, 1));
-    return n < POSITIONS ? (int64_t)n : POSITIONS;
-}
+/* ---- what is compared ---- */
 
 /* The task has no positions, and its whole reference is cheap. */
 static int is_whole(Task *t, const Workload *w)
@@ -491,9 +503,9 @@ int timed_compare(TimedContents *c, const TimedOutputs *r, int64_t *positions, F
     int costly;
     int64_t limit = max_positions(t, w, &costly);
     *positions = 0;
-    if (t->graph) {
+    if (c->by_elements) {
         int rc = timed_elements_compare(c, r, positions, f);
-        if (rc || (*positions && (costly || !has_limits(t)))) return rc;
+        if (rc || (*positions && (t->graph ? costly || !has_limits(t) : !costly))) return rc;
     }
     if (*positions && !limit) return 0;
     if (c->shared && !*positions && is_whole(t, w)) return compare_whole(c, r, positions, f);
@@ -501,7 +513,7 @@ int timed_compare(TimedContents *c, const TimedOutputs *r, int64_t *positions, F
     Span *spans;
     Gathered g = {.w = *w, .at = memory_array((size_t)limit, sizeof *g.at)};
     int64_t n = spans_find(r, 0, c->test.output_bytes[0] / (size_t)w->axis[t->rotates], &spans);
-    g.n = spans_choose(spans, n, limit, c->test.seed, g.at);
+    g.n = spans_choose(spans, n, &(SpanChoice){limit, 1, c->test.seed}, g.at);
     g.w.axis[t->rotates] = g.n;
     int rc = g.n ? compare_gathered(c, r, &g, costly, f) : 0;
     if (!rc && !*positions) *positions = g.n;

@@ -17,6 +17,7 @@
 typedef struct TimedContents {
     Case test; /* lazy: this structure */
     Task *task;
+    int by_elements;                /* they are compared, by a graph */
     struct TimedElements *elements; /* timed_elements.h; NULL: none yet */
     unsigned char *data[TASK_MAX_TENSORS];
     unsigned char *drawn[TASK_MAX_TENSORS]; /* a byte a part; NULL: all is */
