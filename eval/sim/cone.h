@@ -5,8 +5,9 @@
  * values, those are needed, too, and it begins again.
  *
  * Where the threads of a block, or its warps, share no memory, those alone count that write what is needed:
- * the others may read what is not complete. Where values decide where a launch stores, and some of them were
- * not complete, all units count, and all that the launch may read is needed. */
+ * the others may read what is not complete. Where values decide whether a launch stores, all units count.
+ * Where they decide where it stores, and some of them were not complete, all units count, and all that the
+ * launch may read is needed. */
 #ifndef EVAL_SIM_CONE_H
 #define EVAL_SIM_CONE_H
 
@@ -20,6 +21,7 @@ typedef struct {
     int64_t looked;       /* of `reach`: those that are in `run` */
     int64_t traced;       /* of `run`: those that have run for their reads */
     int is_whole;         /* all blocks run: it is not known which ones are needed */
+    int together;         /* values decide whether it stores: all units of its blocks count */
     int needs_all;        /* values decide where it stores: all that it may read is needed */
     AccessTrace trace;    /* of the blocks that have run */
     BlockSet units;       /* of the trace: those that count */

@@ -270,7 +270,7 @@ static int trace_blocks(Cone *c, int i)
     DevMem *m = &c->d->mem;
     int rc = 0, faulted;
     if (k->run.n && !may_read(c, i)) k->traced = k->run.n;
-    if (!k->traced && k->run.n && !k->needs_all)
+    if (!k->traced && k->run.n && !k->needs_all && !k->together)
         k->trace.by = tell_apart(c, i, sim_kernel_of(&c->launches[i]));
     c->out->is_dear = is_dear(c, k, work_of_block(c, i));
     if (c->out->is_dear) return cone_stop(c, "too much work");
@@ -364,11 +364,38 @@ static void add_buffers(const Cone *c, int i, Ranges *reads)
 static int trace_changes(Cone *c, int i, Ranges *bytes)
 {
     int rc = add_blocks(c, i, bytes);
-    if (c->of[i].needs_all) tell_no_more(&c->of[i]);
+    if (c->of[i].needs_all || c->of[i].together) tell_no_more(&c->of[i]);
     if (!rc) rc = trace_blocks(c, i);
     if (!rc && c->of[i].run.n) count_units(&c->of[i], bytes);
     if (!rc && c->of[i].needs_all) add_buffers(c, i, &c->of[i].reads);
     return rc;
+}
+
+/* Is a byte needed that a block reaches, and that nothing has changed without the right values? A condition
+ * on these may keep its unit from doing so. */
+static int misses(Cone *c, int i)
+{
+    const DeviceLaunch *l = &c->launches[i];
+    const CoverageOf of = sim_coverage_of(&c->d->mem, l, c->wanted, SLICE_CHANGES, 1);
+    ConeLaunch *k = &c->of[i];
+    Ranges left = {0}, changed = {0};
+    BlockSet some = {.blocks = k->run.blocks};
+    Coverage found;
+    int missing = 0;
+    if (k->trace.by == TRACE_BLOCKS || k->is_whole || !k->run.n) return 0;
+    ranges_add_all(&changed, &k->trace.writes);
+    for (int64_t n = 0; n < k->trace.n; n++)
+        if (k->trace.of[n].kind != TRACE_READ)
+            ranges_add(&changed, k->trace.of[n].lo, k->trace.of[n].lo + k->trace.of[n].bytes);
+    ranges_add_all(&left, &c->need);
+    ranges_remove(&left, &changed);
+    ranges_join(&left);
+    if (left.n && may_change(c, &of, &left))
+        missing = coverage_reaching(&of, &left, 1, &c->lanes, &some, &found) || some.n;
+    block_set_release(&some);
+    ranges_release(&left);
+    ranges_release(&changed);
+    return missing;
 }
 
 static int trace_kernel(Cone *c, int i)
@@ -383,6 +410,10 @@ static int trace_kernel(Cone *c, int i)
         ranges_release(&own);
         if (k->run.n == blocks && k->units.n == units) break;
         if (!rc && round == ROUNDS) return cone_stop(c, "blocks that wait for one another");
+    }
+    if (!rc && misses(c, i)) {
+        k->together = 1;
+        rc = trace_changes(c, i, &c->need);
     }
     if (!rc && k->run.n) {
         ranges_remove(&c->need, &k->writes);

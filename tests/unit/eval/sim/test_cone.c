@@ -158,6 +158,15 @@ static void test_places_that_follow_from_values(void **state)
     expect(l, 3, (size_t)(2 * input_at(5)) + 1, 2 * input_at((size_t)(2 * input_at(5)) + 1));
 }
 
+/* The quotient of a sum and its number of terms, where there is more than one. */
+static void test_stores_that_values_decide(void **state)
+{
+    (void)state;
+    const DeviceLaunch l[] = {launch("zeros", x, t), launch("twice", x, y), launch("count", x, t),
+                              launch("divide_above", t, y)};
+    expect(l, 4, 12345, 2 * input_at(12345) / 4);
+}
+
 static void test_what_cannot_be_known(void **state)
 {
     (void)state;
@@ -228,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_places_that_follow_from_values),
         cmocka_unit_test(test_threads_of_a_block),
         cmocka_unit_test(test_costly_blocks_run_once),
+        cmocka_unit_test(test_stores_that_values_decide),
         cmocka_unit_test(test_what_cannot_be_known),
         cmocka_unit_test(test_what_is_not_read),
     };
