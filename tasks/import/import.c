@@ -82,10 +82,12 @@ static int is_within_one(const ProgramInput *x)
            max <= 1 && max > min;
 }
 
-/* It keeps the range of its example at every scale. */
+/* It keeps the range of its example at every scale: of what is not negative, too, where classes or indices
+ * are made of it. */
 static void keep_range(const Program *p, const ProgramInput *x, DraftTensor *t)
 {
-    if (!p->recorded || !is_within_one(x) || statistic(x->notes, "min", &t->low) ||
+    int kept = is_within_one(x) || (p->recorded == RECORDED_RANGES && is_not_negative(x));
+    if (!p->recorded || !kept || statistic(x->notes, "min", &t->low) ||
         statistic(x->notes, "max", &t->high))
         return;
     t->has_draw = t->fixed = 1;
@@ -405,7 +407,8 @@ typedef enum { FIX_NONE, FIX_PARAMETERS, FIX_ALL } Fix;
  * negative element, and whether weights of nearly zero are larger. */
 typedef struct {
     Fix fixed;
-    int recorded, spread;
+    Recorded recorded;
+    int spread;
 } Try;
 
 /* Pins the sizes of parameters, without those that arguments have too, or all sizes. Returns how many it
@@ -435,8 +438,8 @@ static int import_try(const Archive *a, Try how, const ImportOptions *o, char **
     mark_batches(&p);
     p.spread = how.spread;
     p.quiet = how.fixed != FIX_NONE || how.recorded || how.spread;
-    for (int i = 0; i < p.n_inputs && how.recorded; i++)
-        p.recorded |= is_not_negative(&p.inputs[i]) || is_within_one(&p.inputs[i]);
+    for (int i = 0; i < p.n_inputs; i++)
+        if (is_not_negative(&p.inputs[i]) || is_within_one(&p.inputs[i])) p.recorded = how.recorded;
     int differs = p.recorded == how.recorded && (fix_sizes(&p, how.fixed) || how.fixed == FIX_NONE);
     rc = differs ? import_program(&p, o, text, err) : 1;
     if (!rc && strstr(*text, "\"degenerate\": \"")) rc = 1;
@@ -449,12 +452,16 @@ static int import_try(const Archive *a, Try how, const ImportOptions *o, char **
 static int import_others(const Archive *a, const ImportOptions *o, int degenerate,
                          const Error *first, char **text)
 {
-    static const Try sizes[] = {{FIX_NONE, 1, 0},
-                                {FIX_PARAMETERS, 0, 0},
-                                {FIX_PARAMETERS, 1, 0},
-                                {FIX_ALL, 0, 0},
-                                {FIX_ALL, 1, 0}},
-                     contents[] = {{FIX_NONE, 1, 0}, {FIX_NONE, 0, 1}, {FIX_PARAMETERS, 0, 1}};
+    static const Try sizes[] = {{FIX_NONE, RECORDED_CONTENTS, 0},
+                                {FIX_PARAMETERS, RECORDED_NONE, 0},
+                                {FIX_PARAMETERS, RECORDED_CONTENTS, 0},
+                                {FIX_ALL, RECORDED_NONE, 0},
+                                {FIX_ALL, RECORDED_CONTENTS, 0},
+                                {FIX_NONE, RECORDED_RANGES, 0},
+                                {FIX_ALL, RECORDED_RANGES, 0}},
+                     contents[] = {{FIX_NONE, RECORDED_CONTENTS, 0},
+                                   {FIX_NONE, RECORDED_NONE, 1},
+                                   {FIX_PARAMETERS, RECORDED_NONE, 1}};
     const Try *others = degenerate ? contents : sizes;
     int n = degenerate ? (int)(sizeof contents / sizeof *contents)
                        : (int)(sizeof sizes / sizeof *sizes),
@@ -473,7 +480,7 @@ static int import_others(const Archive *a, const ImportOptions *o, int degenerat
 
 static int import_tries(const Archive *a, const ImportOptions *o, char **text, Error *err)
 {
-    int rc = import_try(a, (Try){FIX_NONE, 0, 0}, o, text, err);
+    int rc = import_try(a, (Try){FIX_NONE, RECORDED_NONE, 0}, o, text, err);
     char *degenerate = rc == 1 ? *text : NULL;
     if (rc == 1) rc = import_others(a, o, degenerate != NULL, err, text);
     if (rc && degenerate) {

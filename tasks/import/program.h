@@ -24,13 +24,17 @@ typedef struct {
     Error *unknown;      /* why it is not read, or NULL: what takes it is left out */
 } ProgramInput;
 
+/* What is kept of the contents of the example's arguments: nothing; the range of those that lie within one of
+ * zero, and how those that are not negative are spread; the range of the latter, too. */
+typedef enum { RECORDED_NONE, RECORDED_CONTENTS, RECORDED_RANGES } Recorded;
+
 typedef struct {
     json_t *root, *notes;
     const json_t *nodes, *tensors, *sizes, *numbers, *guards; /* guards: NULL, none */
     Symbols symbols;
     int spread; /* weights of nearly zero are as large as trained ones */
     int quiet;  /* another try of the import has told of the module */
-    int recorded; /* arguments that are not negative, or within one of zero, have the example's range */
+    Recorded recorded;
     ProgramInput *inputs;
     int n_inputs;
     const char *output[GRAPH_MAX_OUTPUTS];

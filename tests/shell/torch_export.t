@@ -118,6 +118,8 @@ inputs='torch.randint(-9, 9, (6, 8), dtype=torch.int8), torch.rand(8, 8).to(torc
     module small <<<'return x.float() @ w.to(torch.float32)'
 sed -i 's/def forward(self, x)/def forward(self, x, w)/' small.py
 imported small '"float8_e4m3fn"'
+inputs='torch.rand(6, 8) * 7' module classes <<<'return torch.nn.functional.cross_entropy(x, x[:, 0].long())'
+imported classes '"fixed": true' # or a class would be negative
 not_imported() { # NAME WORDS
     export_it "$1"; run quern-import "$1.pt2" -o tasks; [ $rc = 1 ] && grep -q -- "$2" err
     ok $? "not imported: $1"
