@@ -113,7 +113,7 @@ def apart(got, want):
 def run(command, every=False):
     """The exit status and the last line that is said, or every one."""
     p = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    lines = (p.stderr or p.stdout).strip().splitlines()
+    lines = (p.stdout + p.stderr if every else p.stderr or p.stdout).strip().splitlines()
     return p.returncode, "; ".join(lines if every else lines[-1:])
 
 
