@@ -954,11 +954,18 @@ __device__ __forceinline__ void half_fetch(unsigned to, const HalfFactor<T> &f,
     }
 }
 
-// A factor's lines in shared memory, with 64 terms in one piece if K, else 64 lines of a term.
-template <bool K> __device__ __forceinline__ unsigned long long half_lines_at(unsigned shared)
+// Which of a factor's lines in shared memory a product reads, with 64 terms in one piece if K, else 64 lines
+// of a term: the word of a descriptor that has their address. The other word is the same for all.
+template <bool K> __device__ __forceinline__ unsigned half_lines_at(unsigned shared)
 {
-    return (unsigned long long)((shared & 0x3ffff) >> 4) |
-           (unsigned long long)(K ? 1 : HALF_GROUP / 16) << 16 | 64ull << 32 | 1ull << 62;
+    return (shared & 0x3ffff) >> 4 | (K ? 1u : HALF_GROUP / 16u) << 16;
+}
+
+__device__ __forceinline__ unsigned long long half_descriptor(unsigned lines)
+{
+    unsigned long long both;
+    asm("mov.b64 %0, {%1, %2};" : "=l"(both) : "r"(lines), "r"(1u << 30 | 64));
+    return both;
 }
 
 // What a block makes at once: a tile, or the part of its sums from one step of 64 terms to another.
@@ -1054,8 +1061,10 @@ __device__ __forceinline__ void half_piece(const float (&d)[N / 2], unsigned own
                      : "memory");
         O *at = to + j * w.columns + FIRST;
         if (x >= 2 * GROUPS || (!WHOLE && y >= s.rows)) continue;
-        if (WHOLE) {
-            *(uint4 *)at = piece.bits;
+        if (WHOLE) { // by one instruction: the compiler stores the first vector as four words
+            asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(piece.bits.x),
+                         "r"(piece.bits.y), "r"(piece.bits.z), "r"(piece.bits.w)
+                         : "memory");
         } else {
 #pragma unroll
             for (int i = 0; i < 8; i++)
@@ -1146,6 +1155,12 @@ __device__ __forceinline__ void half_make(const HalfWork &w, const HalfRoom &roo
     constexpr int COLUMNS = PAIR ? N / 2 : N, LEFT = HALF_ROWS * HALF_LINE,
                   STAGE = LEFT + N * HALF_LINE;
     const bool lead = threadIdx.x % 32 == 0;
+    // The compiler sees that these are the same for a warp: it keeps them in uniform registers.
+    const unsigned base = __shfl_sync(0xffffffffu, room.base, 0),
+                   group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0),
+                   full = __shfl_sync(0xffffffffu, room.full, 0),
+                   x = half_lines_at<AK>(base + group * HALF_GROUP),
+                   y = half_lines_at<BK>(base + LEFT);
     Stage s = {0, 0};
     int last = 0;
     float d[N / 2];
@@ -1158,15 +1173,13 @@ __device__ __forceinline__ void half_make(const HalfWork &w, const HalfRoom &roo
         for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
 #pragma unroll 1
         for (int k = 0; k < steps; k++) {
-            barrier_wait(room.full + 8 * s.at, s.phase);
-            const unsigned from = room.base + s.at * STAGE;
-            const unsigned long long x = half_lines_at<AK>(from + threadIdx.x / 128 * HALF_GROUP),
-                                     y = half_lines_at<BK>(from + LEFT);
+            barrier_wait(full + 8 * s.at, s.phase);
+            const unsigned at = s.at * (STAGE / 16);
             asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
             for (int i = 0; i < HALF_TERMS / 16; i++)
-                half_multiply<AK, BK>(T(), d, x + i * (AK ? 2 : 128), y + i * (BK ? 2 : 128),
-                                      k + i > 0);
+                half_multiply<AK, BK>(T(), d, half_descriptor(x + at + i * (AK ? 2 : 128)),
+                                      half_descriptor(y + at + i * (BK ? 2 : 128)), k + i > 0);
             asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
             asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
             if (k && lead) barrier_arrive(room.empty + 8 * last);
