@@ -94,11 +94,11 @@ __device__ __forceinline__ float root(float a)
     return y;
 }
 
-// a tanh(log(1 + exp(a))): by e = exp(-|a|), a quotient of sums of positive numbers.
+// tanh(log(1 + exp(a))): by e = exp(-|a|), a quotient of sums of positive numbers.
 __device__ __forceinline__ float mish(float a)
 {
     const float e = exp(-fabsf(a)), over = a > 0 ? fmaf(2.f, e, 1.f) : e * (e + 2.f);
-    return __fmul_rn(a, quotient(over, over + (a > 0 ? 2.f * e * e : 2.f)));
+    return quotient(over, over + (a > 0 ? 2.f * e * e : 2.f));
 }
 
 //@ divisor

@@ -463,6 +463,21 @@ static void join_means(Nodes *n)
     }
 }
 
+/* tanh of softplus, which is a itself above a threshold where float has no more of it, is Mish's. */
+static void join_softplus(Nodes *n)
+{
+    for (int i = 0; i < n->n; i++) {
+        Node *x = &n->node[i];
+        if (x->kind != NODE_POINT || strcmp(x->text, "tanh(a)") != 0 || x->arg[0] < 0) continue;
+        const Node *a = &n->node[x->arg[0]];
+        if (a->kind != NODE_POINT || a->dtype != DTYPE_F32 || a->p[0] != 1 || a->p[1] < 20 ||
+            strcmp(a->text, "a * p0 > p1 ? a : log1p(exp(a * p0)) / p0") != 0)
+            continue;
+        x->text = NODE_MISH_GATE;
+        x->arg[0] = a->arg[0];
+    }
+}
+
 void nodes_join_equal(Nodes *n)
 {
     int *to = memory_array((size_t)n->n + 1, sizeof *to);
@@ -477,6 +492,7 @@ void nodes_join_equal(Nodes *n)
             rename_all(n->kept[line], n->sizes->bound[0]->calls[line].call.n_tensors, to);
     free(to);
     join_means(n);
+    join_softplus(n);
 }
 
 /* ---- names ---- */

@@ -7,6 +7,7 @@
 #include "generate/index/size.h"
 
 enum { NODE_WORD = 96 }; /* characters of an operator's name */
+#define NODE_MISH_GATE "tanh((a > 0 ? a : 0) + log1p(exp(-fabs(a))))" /* Mish is a times this */
 
 typedef enum {
     NODE_INPUT, /* in memory, in C order */

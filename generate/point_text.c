@@ -293,7 +293,8 @@ static const char *quick_text(const Writer *w, int step, const char *text, size_
         {"a / (1 + exp(-a))", "quotient(a, 1 + exp(-a))"},
         {"1 / (1 + exp(-a))", "inverse(1 + exp(-a))"},
         {"sqrt(a)", "root(a)"},
-        {"a * tanh((a > 0 ? a : 0) + log1p(exp(-fabs(a))))", "mish(a)"},
+        {NODE_MISH_GATE, "mish(a)"},
+        {"a * " NODE_MISH_GATE, "__fmul_rn(a, mish(a))"},
     };
     const Node *x = node_of(w, step);
     if ((!in_columns(w, step) && !w->alone && !w->element) || x->exact || w->k->nodes->plain ||

@@ -674,6 +674,16 @@ static void test_quotients_are_quick_where_no_step_follows(void **state)
     expect(source_of(&of[2], mask, (const int[]){4, 2, 1}), "= exact_quotient(t", "= quotient(t");
 }
 
+static void test_tanh_of_softplus_is_that_of_mish(void **state)
+{
+    static const char *const lines[] = {"a = aten.softplus.default(x)", "b = aten.tanh.default(a)",
+                                        "y = aten.mul.Tensor(b, x)"};
+    Small s = {.axes = {{"rows", NULL, 64}, {"cols", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){3, 2, 1}), "mish(t", "log1p");
+}
+
 /* What follows a product is an element's, too. It is written for four sums of a row, and once where these are
  * no vector, in a loop over rows: not for each sum that a thread has. */
 static void test_what_follows_a_product_is_quick_and_short(void **state)
@@ -688,7 +698,8 @@ static void test_what_follows_a_product_is_quick_and_short(void **state)
     (void)state;
     source = source_of(&s, lines, (const int[]){3, 2, 2});
     const char *at = strstr(source, "[&](long long row, long long column, float4 sums)");
-    if (!at || !strstr(source, "= quotient(t0, 10.f);") || !strstr(source, "= mish(t1);"))
+    if (!at || !strstr(source, "= quotient(t0, 10.f);") ||
+        !strstr(source, "= __fmul_rn(t1, mish(t1));"))
         fail_msg("%s", source);
     while ((at = strstr(at + 1, "value(batch"))) times++;
     assert_int_equal(times, 5);
@@ -1046,6 +1057,7 @@ int main(void)
         cmocka_unit_test(test_few_threads_join_exponential_sums),
         cmocka_unit_test(test_quotients_are_quick_where_no_step_follows),
         cmocka_unit_test(test_what_follows_a_product_is_quick_and_short),
+        cmocka_unit_test(test_tanh_of_softplus_is_that_of_mish),
         cmocka_unit_test(test_what_many_rows_compute_is_stored),
         cmocka_unit_test(test_a_mask_is_summed_where_it_is_read),
         cmocka_unit_test(test_folds_of_folds_share_a_kernel),
