@@ -37,16 +37,22 @@ static void meets(const Window *w, int64_t from, int64_t to, int64_t shift, int6
     if (*low > *high) *low = *high;
 }
 
-/* The inputs that are used, each marked. */
+/* The inputs that are used, each marked, tap by tap. */
 static double marked(const Window *w)
 {
+    const int64_t step = w->transposed ? 1 : w->stride;
+    int64_t from = w->transposed ? w->in : w->out, to = w->transposed ? w->out : w->in, low, high;
     char *input = memory_alloc((size_t)w->in);
     double n = 0;
-    for (int64_t o = 0; o < w->out; o++)
-        for (int64_t k = 0; k < w->kernel; k++) {
-            int64_t i = window_input(w, o, k);
-            if (i >= 0) input[i] = 1;
-        }
+    for (int64_t k = 0; k < w->kernel; k++) {
+        const int64_t shift = k * w->dilation - w->padding;
+        meets(w, from, to, shift, &low, &high);
+        char *first = input + (w->transposed ? low : low * step + shift);
+        if (step == 1)
+            memset(first, 1, (size_t)(high - low));
+        else
+            for (int64_t i = 0; i < high - low; i++) first[i * step] = 1;
+    }
     for (int64_t i = 0; i < w->in; i++) n += input[i];
     free(input);
     return n;
