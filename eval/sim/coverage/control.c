@@ -37,7 +37,7 @@ typedef struct {
 
 static int is(const PtxInst *in, const char *op)
 {
-    return !strcmp(in->op, op);
+    return ptx_same(in->op, op);
 }
 
 static int has_any(const PtxInst *in, const char *const *mods, size_t n)
@@ -252,29 +252,52 @@ static int find_branches(Cut *c)
 
 /* ---- what they need ---- */
 
-static int defines(const PtxOperand *to, int cls, uint32_t reg)
+/* Instructions by what they define: a list for each register. */
+typedef struct {
+    int *first[REG_CLASSES]; /* 1 + an entry; 0: none */
+    struct {
+        int inst, next;
+    } * of;
+    int n, cap;
+    uint8_t *seen[REG_CLASSES]; /* registers of which the instructions are taken */
+} Definers;
+
+static void define(Definers *d, const PtxOperand *to, int inst)
 {
-    for (int i = 0; to->kind == OPND_VEC && i < to->n; i++)
-        if (defines(&to->items[i], cls, reg)) return 1;
-    if (to->pair && defines(to->pair, cls, reg)) return 1;
-    return to->kind == OPND_REG && to->cls == cls && to->reg == reg;
+    for (int i = 0; to->kind == OPND_VEC && i < to->n; i++) define(d, &to->items[i], inst);
+    if (to->pair) define(d, to->pair, inst);
+    if (to->kind != OPND_REG) return;
+    memory_room(d->of, d->n, d->cap, 64);
+    d->of[d->n].inst = inst;
+    d->of[d->n].next = d->first[to->cls][to->reg];
+    d->first[to->cls][to->reg] = ++d->n;
 }
 
-static void need_register(Cut *c, uint8_t *const needed[], int cls, uint32_t reg)
+/* In their order. */
+static Definers definers_of(const PtxFunction *f)
 {
-    if (needed[cls][reg]) return;
-    needed[cls][reg] = 1;
-    for (int i = 0; i < c->f->n_insts; i++)
-        if (!c->taken[i] && ptx_has_dest(&c->f->insts[i]) &&
-            defines(&c->f->insts[i].operands[0], cls, reg))
-            take(c, i);
+    Definers d = {.n = 0};
+    for (int k = 0; k < REG_CLASSES; k++) {
+        d.first[k] = memory_array((size_t)f->n_regs[k] + 1, sizeof **d.first);
+        d.seen[k] = memory_alloc((size_t)f->n_regs[k] + 1);
+    }
+    for (int i = f->n_insts - 1; i >= 0; i--)
+        if (ptx_has_dest(&f->insts[i])) define(&d, &f->insts[i].operands[0], i);
+    return d;
 }
 
-static void need(Cut *c, uint8_t *const needed[], const PtxOperand *o)
+static void need_register(Cut *c, Definers *d, int cls, uint32_t reg)
 {
-    if (o->kind == OPND_REG) need_register(c, needed, o->cls, o->reg);
-    if (o->kind == OPND_ADDR) need(c, needed, &o->items[0]);
-    for (int i = 0; o->kind != OPND_ADDR && i < o->n; i++) need(c, needed, &o->items[i]);
+    if (d->seen[cls][reg]) return;
+    d->seen[cls][reg] = 1;
+    for (int i = d->first[cls][reg]; i; i = d->of[i - 1].next) take(c, d->of[i - 1].inst);
+}
+
+static void need(Cut *c, Definers *d, const PtxOperand *o)
+{
+    if (o->kind == OPND_REG) need_register(c, d, o->cls, o->reg);
+    if (o->kind == OPND_ADDR) need(c, d, &o->items[0]);
+    for (int i = 0; o->kind != OPND_ADDR && i < o->n; i++) need(c, d, &o->items[i]);
 }
 
 /* Synchronizes the block, or its copies. */
@@ -306,19 +329,19 @@ static void need_calls(Cut *c)
 
 static void close_cut(Cut *c)
 {
-    uint8_t *needed[REG_CLASSES];
-    for (int k = 0; k < REG_CLASSES; k++) needed[k] = memory_alloc((size_t)c->f->n_regs[k] + 1);
+    Definers d = definers_of(c->f);
     while (c->n_work) {
         const int i = c->work[--c->n_work], b = c->flow.block_of[i];
         const PtxInst *in = &c->f->insts[i];
-        for (int k = ptx_has_dest(in); k < in->n_operands; k++) need(c, needed, &in->operands[k]);
-        if (in->guard >= 0) need_register(c, needed, REG_PRED, (uint32_t)in->guard);
+        for (int k = ptx_has_dest(in); k < in->n_operands; k++) need(c, &d, &in->operands[k]);
+        if (in->guard >= 0) need_register(c, &d, REG_PRED, (uint32_t)in->guard);
         if (where_of(c, in) == OF_BLOCK) need_own(c);
         if (where_of(c, in) == OF_CALL) need_calls(c);
         for (int k = c->flow.deciding_first[b]; k < c->flow.deciding_first[b + 1]; k++)
             take_branch(c, c->flow.deciding[k]);
     }
-    for (int k = 0; k < REG_CLASSES; k++) free(needed[k]);
+    for (int k = 0; k < REG_CLASSES; k++) free(d.first[k]), free(d.seen[k]);
+    free(d.of);
 }
 
 /* ---- the kernel of the part ---- */

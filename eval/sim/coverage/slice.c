@@ -11,7 +11,7 @@
 /* Definitions of registers: a list by class and register. */
 typedef struct {
     int *first[REG_CLASSES]; /* an entry of `next` and `inst`; -1: none */
-    int *next, *inst, n;
+    int *next, *inst, n, cap;
 } Definitions;
 
 typedef struct {
@@ -33,8 +33,11 @@ static void define(Growth *g, const PtxOperand *o, int inst)
         for (int i = 0; i < o->n; i++) define(g, &o->items[i], inst);
     if (o->pair) define(g, o->pair, inst);
     if (o->kind != OPND_REG) return;
-    d->next = memory_grow(d->next, (size_t)d->n + 1, sizeof *d->next);
-    d->inst = memory_grow(d->inst, (size_t)d->n + 1, sizeof *d->inst);
+    if (d->n == d->cap) {
+        d->cap = 2 * d->cap + 64;
+        d->next = memory_grow(d->next, (size_t)d->cap, sizeof *d->next);
+        d->inst = memory_grow(d->inst, (size_t)d->cap, sizeof *d->inst);
+    }
     d->next[d->n] = d->first[o->cls][o->reg];
     d->inst[d->n] = inst;
     d->first[o->cls][o->reg] = d->n++;
@@ -143,7 +146,7 @@ static void need_choices(Growth *g, Numbers *n)
 {
     for (int i = 0; i < g->f->n_insts; i++) {
         const PtxInst *in = &g->f->insts[i];
-        if (!strcmp(in->op, "selp") && in->n_operands > 3) need_predicate(g, n, &in->operands[3]);
+        if (ptx_same(in->op, "selp") && in->n_operands > 3) need_predicate(g, n, &in->operands[3]);
     }
 }
 
@@ -167,7 +170,7 @@ static void grow(Growth *g, Numbers *n)
 
 static int is_branch(const PtxInst *in)
 {
-    return !strcmp(in->op, "bra") || !strcmp(in->op, "ret") || !strcmp(in->op, "exit");
+    return ptx_same(in->op, "bra") || ptx_same(in->op, "ret") || ptx_same(in->op, "exit");
 }
 
 /* Does a comparison look at the sign of its first source alone? */
@@ -272,7 +275,7 @@ static int has_functions_with_accesses(const PtxModule *m, SliceKind kind)
 static const char *refusal(const PtxModule *m, const PtxFunction *f, SliceKind kind)
 {
     for (int i = 0; i < f->n_insts; i++)
-        if (!strcmp(f->insts[i].op, "call") && has_functions_with_accesses(m, kind))
+        if (ptx_same(f->insts[i].op, "call") && has_functions_with_accesses(m, kind))
             return "a call of a function that reaches global memory";
     return NULL;
 }

@@ -32,13 +32,13 @@ static uint64_t loaded(const PtxFunction *f, const PtxInst *in)
 /* An index that was loaded becomes a distance so. */
 static int is_scaled(const PtxInst *in)
 {
-    return !strcmp(in->op, "shl") || !strcmp(in->op, "mul");
+    return ptx_same(in->op, "shl") || ptx_same(in->op, "mul");
 }
 
 static uint64_t computed(const PtxFunction *f, const Bases *b, const PtxInst *in)
 {
     uint64_t bits = 0;
-    if (!strcmp(in->op, "ld") || !strcmp(in->op, "atom") || !strcmp(in->op, "ldu"))
+    if (ptx_same(in->op, "ld") || ptx_same(in->op, "atom") || ptx_same(in->op, "ldu"))
         return loaded(f, in);
     for (int i = 1; i < in->n_operands; i++) bits |= bases_of(b, &in->operands[i]);
     return is_scaled(in) ? bits & ~BASE_OTHER : bits;

@@ -90,7 +90,7 @@ static const struct {
 static int find_plain(const PtxInst *in, SliceInst *out)
 {
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
-        if (!strcmp(in->op, plain[i].name)) {
+        if (ptx_same(in->op, plain[i].name)) {
             out->op = plain[i].op;
             out->n_sources = plain[i].n;
             return 1;
@@ -218,27 +218,27 @@ static void decode_by_name(const PtxFunction *f, const PtxInst *in, SliceSlots *
     out->bits = (uint8_t)t.bits;
     out->is_signed = (uint8_t)t.is_signed;
     if (!t.bits || in->bad || in->n_operands < 2 || ptx_has_mod(in, "cc")) return;
-    if (!strcmp(in->op, "mov")) {
+    if (ptx_same(in->op, "mov")) {
         if (!decode_own_address(f, in, out)) decode_move(in, slots, out);
         return;
     }
-    if (!strcmp(in->op, "ld")) {
+    if (ptx_same(in->op, "ld")) {
         if (ptx_has_mod(in, "param")) decode_param(f, in, out);
         return;
     }
     if (!t.is_integer) return;
-    if (!strcmp(in->op, "cvta")) {
+    if (ptx_same(in->op, "cvta")) {
         decode_address_space(in, out);
-    } else if (!strcmp(in->op, "cvt")) {
+    } else if (ptx_same(in->op, "cvt")) {
         SliceType to = type_of(in, 1);
         out->op =
             to.is_integer && to.bits >= 16 && !ptx_has_mod(in, "sat") ? OP_CONVERT : OP_UNKNOWN;
         out->from_bits = out->bits;
         out->bits = (uint8_t)to.bits;
         out->n_sources = 1;
-    } else if (!strcmp(in->op, "mul") || !strcmp(in->op, "mad")) {
+    } else if (ptx_same(in->op, "mul") || ptx_same(in->op, "mad")) {
         decode_product(in, out);
-    } else if (!strcmp(in->op, "setp")) {
+    } else if (ptx_same(in->op, "setp")) {
         decode_compare(in, out);
     } else if (!find_plain(in, out)) {
         return;
@@ -269,26 +269,26 @@ static int is_elsewhere(const PtxInst *in)
 
 static int is_store(const PtxInst *in)
 {
-    if (!strcmp(in->op, "cp"))
+    if (ptx_same(in->op, "cp"))
         return ptx_has_mod(in, "bulk") && ptx_has_mod(in, "global") &&
                ptx_has_mod(in, "bulk_group") && !ptx_has_mod(in, "reduce");
     if (is_elsewhere(in)) return 0;
-    return !strcmp(in->op, "st") || (!strcmp(in->op, "atom") && ptx_has_mod(in, "exch")) ||
-           (!strcmp(in->op, "wmma") && ptx_has_mod(in, "store"));
+    return ptx_same(in->op, "st") || (ptx_same(in->op, "atom") && ptx_has_mod(in, "exch")) ||
+           (ptx_same(in->op, "wmma") && ptx_has_mod(in, "store"));
 }
 
 static int is_load(const PtxInst *in)
 {
-    if (!strcmp(in->op, "cp"))
+    if (ptx_same(in->op, "cp"))
         return ptx_has_mod(in, "global") && in->n_operands > 2 && !ptx_has_mod(in, "bulk_group");
     if (is_elsewhere(in)) return 0;
-    return !strcmp(in->op, "ld") || !strcmp(in->op, "atom") || !strcmp(in->op, "red") ||
-           (!strcmp(in->op, "wmma") && ptx_has_mod(in, "load"));
+    return ptx_same(in->op, "ld") || ptx_same(in->op, "atom") || ptx_same(in->op, "red") ||
+           (ptx_same(in->op, "wmma") && ptx_has_mod(in, "load"));
 }
 
 static int is_atomic(const PtxInst *in)
 {
-    return !is_elsewhere(in) && (!strcmp(in->op, "atom") || !strcmp(in->op, "red"));
+    return !is_elsewhere(in) && (ptx_same(in->op, "atom") || ptx_same(in->op, "red"));
 }
 
 int slice_is(const PtxInst *in, SliceKind kind)
@@ -299,9 +299,9 @@ int slice_is(const PtxInst *in, SliceKind kind)
 
 int slice_address(const PtxInst *in, SliceKind kind)
 {
-    if (!strcmp(in->op, "cp")) return kind == SLICE_LOADS;
-    return !strcmp(in->op, "atom") || !strcmp(in->op, "ld") ||
-           (!strcmp(in->op, "wmma") && ptx_has_mod(in, "load"));
+    if (ptx_same(in->op, "cp")) return kind == SLICE_LOADS;
+    return ptx_same(in->op, "atom") || ptx_same(in->op, "ld") ||
+           (ptx_same(in->op, "wmma") && ptx_has_mod(in, "load"));
 }
 
 static uint32_t elements_of(const PtxInst *in)
@@ -311,7 +311,7 @@ static uint32_t elements_of(const PtxInst *in)
 
 uint32_t slice_element(const PtxInst *in)
 {
-    if (!strcmp(in->op, "cp")) return ptx_has_mod(in, "tensor") ? 1 : 4;
+    if (ptx_same(in->op, "cp")) return ptx_has_mod(in, "tensor") ? 1 : 4;
     if (ptx_has_mod(in, "f16x2") || ptx_has_mod(in, "bf16x2")) return 4;
     if (ptx_has_mod(in, "f16") || ptx_has_mod(in, "bf16")) return 2;
     return (uint32_t)type_of(in, 0).bits / 8;
@@ -359,7 +359,7 @@ static void decode_box(const PtxOperand *coordinates, SliceSlots *slots, SliceIn
 
 void slice_decode_access(const PtxInst *in, SliceKind kind, SliceSlots *slots, SliceInst *out)
 {
-    int is_copy = !strcmp(in->op, "cp"), at = slice_address(in, kind);
+    int is_copy = ptx_same(in->op, "cp"), at = slice_address(in, kind);
     memset(out, 0, sizeof *out);
     out->op = OP_STORE;
     out->guard = slice_guard(in, slots);
@@ -372,7 +372,7 @@ void slice_decode_access(const PtxInst *in, SliceKind kind, SliceSlots *slots, S
     out->offset = address->value;
     out->k = (uint8_t)slice_element(in);
     out->bytes = elements_of(in) * out->k;
-    if (!strcmp(in->op, "wmma")) decode_tile(in, at, slots, out);
+    if (ptx_same(in->op, "wmma")) decode_tile(in, at, slots, out);
     if (!is_copy) return;
     if (ptx_has_mod(in, "tensor")) {
         decode_box(&in->operands[at + 1], slots, out);

@@ -44,12 +44,12 @@ typedef struct {
 /* An mbarrier awaits the copies of the thread so far. */
 static int arrives_by_copies(const PtxInst *in)
 {
-    return !strcmp(in->op, "cp") && ptx_has_mod(in, "async") && ptx_has_mod(in, "mbarrier");
+    return ptx_same(in->op, "cp") && ptx_has_mod(in, "async") && ptx_has_mod(in, "mbarrier");
 }
 
 static int awaits_groups(const PtxInst *in)
 {
-    return !strcmp(in->op, "cp") && !ptx_has_mod(in, "bulk") &&
+    return ptx_same(in->op, "cp") && !ptx_has_mod(in, "bulk") &&
            (ptx_has_mod(in, "wait_group") || ptx_has_mod(in, "wait_all"));
 }
 
@@ -59,10 +59,11 @@ static int is_far(const CostWalk *c, const PtxInst *in, int inst_class)
 {
     if (c->grouped && awaits_groups(in))
         return ptx_has_mod(in, "wait_all") || (in->n_operands && !in->operands[0].value);
-    if (c->grouped && !strcmp(in->op, "cp") && ptx_has_mod(in, "async") && !ptx_has_mod(in, "bulk"))
+    if (c->grouped && ptx_same(in->op, "cp") && ptx_has_mod(in, "async") &&
+        !ptx_has_mod(in, "bulk"))
         return 0;
     return inst_class == INST_GLOBAL_LOAD ||
-           (!strcmp(in->op, "atom") && !ptx_has_mod(in, "shared") &&
+           (ptx_same(in->op, "atom") && !ptx_has_mod(in, "shared") &&
             !ptx_has_mod(in, "shared::cta") && !ptx_has_mod(in, "shared::cluster"));
 }
 
@@ -94,8 +95,8 @@ static void set_dest(CostWalk *c, const PtxOperand *o, uint32_t ready, WaitLevel
 /* Does nothing that follows move up past the instruction? */
 static int is_fence(const PtxInst *in)
 {
-    return !strncmp(in->op, "bar", 3) || !strcmp(in->op, "membar") || !strcmp(in->op, "fence") ||
-           (!strcmp(in->op, "cp") &&
+    return !strncmp(in->op, "bar", 3) || ptx_same(in->op, "membar") || ptx_same(in->op, "fence") ||
+           (ptx_same(in->op, "cp") &&
             (ptx_has_mod(in, "wait_group") || ptx_has_mod(in, "wait_all")));
 }
 
@@ -105,7 +106,7 @@ enum { WIDE_FENCE_CYCLES = 640 };
 
 static uint32_t fence_cycles(const PtxInst *in)
 {
-    return !strcmp(in->op, "fence") && ptx_has_mod(in, "proxy") && ptx_has_mod(in, "async") &&
+    return ptx_same(in->op, "fence") && ptx_has_mod(in, "proxy") && ptx_has_mod(in, "async") &&
                    !ptx_has_mod(in, "shared::cta") && !ptx_has_mod(in, "shared::cluster")
                ? WIDE_FENCE_CYCLES
                : 0;
@@ -123,8 +124,8 @@ static uint32_t host_cost(const PtxInst *in)
                 {"redux", 30},    {"bfi", 30},  {"vabsdiff4", 50}, {"vadd", 30}, {"vsub", 30},
                 {"vabsdiff", 30}, {"vmin", 30}, {"vmax", 30}};
     for (size_t i = 0; i < sizeof slow / sizeof slow[0]; i++)
-        if (!strcmp(in->op, slow[i].op)) return slow[i].cost;
-    int fma = !strcmp(in->op, "fma"), access = !strcmp(in->op, "ld") || !strcmp(in->op, "st");
+        if (ptx_same(in->op, slow[i].op)) return slow[i].cost;
+    int fma = ptx_same(in->op, "fma"), access = ptx_same(in->op, "ld") || ptx_same(in->op, "st");
     if (access && (ptx_has_mod(in, "global") || ptx_has_mod(in, "param"))) return 32;
     if (ptx_has_mod(in, "f16x2") || ptx_has_mod(in, "bf16x2")) return fma ? 320 : 80;
     return ptx_has_mod(in, "f16") || ptx_has_mod(in, "bf16") ? fma ? 160 : 40 : 0;
@@ -145,14 +146,14 @@ static void walk_inst(CostWalk *c, const Decoder *d, int i)
     CodeBlock *cost = &d->costs[c->block];
     uint8_t *waits = &d->f->waits[i];
     int inst_class = d->classes[i], dest = ptx_has_dest(in), far = is_far(c, in, inst_class),
-        local = inst_class == INST_LOCAL_LOAD, copy = !strcmp(in->op, "cp");
+        local = inst_class == INST_LOCAL_LOAD, copy = ptx_same(in->op, "cp");
     PtxOperand guard = {.kind = OPND_REG, .cls = REG_PRED, .reg = (uint32_t)in->guard};
     c->start = 0;
     cost->host += host_cost(in);
     c->need = (WaitLevel){0};
     raise_level(&c->need, c->control);
     if (in->guard >= 0) visit_sources(c, &guard);
-    if (in->guard >= 0 && !strcmp(in->op, "bra")) note_branch(c, d);
+    if (in->guard >= 0 && ptx_same(in->op, "bra")) note_branch(c, d);
     for (int k = dest && strcmp(in->op, "wgmma"); k < in->n_operands; k++) /* that adds to it */
         visit_sources(c, &in->operands[k]);
     uint32_t done = c->start + d->latency[i];

@@ -29,7 +29,7 @@ static void take_addresses(PtxModule *m)
     for (int i = 0; i < m->n_functions; i++)
         for (int k = 0; k < m->functions[i].n_insts; k++) {
             const PtxInst *in = &m->functions[i].insts[k];
-            if (!strcmp(in->op, "mov") && in->n_operands == 2 && in->operands[1].kind == OPND_NAME)
+            if (ptx_same(in->op, "mov") && in->n_operands == 2 && in->operands[1].kind == OPND_NAME)
                 ptx_take_address(m, in->operands[1].name);
         }
 }

@@ -26,8 +26,8 @@ static void begin_block(Decoder *d)
 /* Does an instruction end its basic block? */
 static int ends_block(const PtxInst *in)
 {
-    return !strcmp(in->op, "bra") || !strcmp(in->op, "brx") || !strcmp(in->op, "ret") ||
-           !strcmp(in->op, "exit") || !strcmp(in->op, "call");
+    return ptx_same(in->op, "bra") || ptx_same(in->op, "brx") || ptx_same(in->op, "ret") ||
+           ptx_same(in->op, "exit") || ptx_same(in->op, "call");
 }
 
 /* What follows a barrier is charged behind it, when the others have come. */

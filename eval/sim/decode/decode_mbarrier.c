@@ -140,7 +140,7 @@ static int bulk_prefetch(Decoder *d)
 const char *decode_unknown_copy(const PtxInst *in)
 {
     if (strcmp(in->op, "cp")) return NULL;
-    if (in->n_mods && !strcmp(in->mods[0], "reduce"))
+    if (in->n_mods && ptx_same(in->mods[0], "reduce"))
         return "a bulk copy that reduces: use atomics, or add before the copy";
     for (int i = 0; i < in->n_mods; i++) {
         if (!strncmp(in->mods[i], "im2col", 6))

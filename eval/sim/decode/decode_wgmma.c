@@ -13,7 +13,7 @@ enum { ROWS = 16, COLUMNS_MAX = 256, FACTOR_BYTES = 32 /* of a row or column */ 
 
 static int is_move(const PtxInst *in)
 {
-    return !strcmp(in->op, "mov") && in->n_operands == 2 && in->operands[0].kind == OPND_REG &&
+    return ptx_same(in->op, "mov") && in->n_operands == 2 && in->operands[0].kind == OPND_REG &&
            in->operands[0].cls == REG_32 && in->operands[1].kind == OPND_REG &&
            in->operands[1].cls == REG_32;
 }

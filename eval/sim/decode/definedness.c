@@ -72,7 +72,7 @@ static int space_of(const PtxInst *in)
                   {"param::func", SPACE_PARAM}};
     for (int i = 0; i < in->n_mods; i++)
         for (size_t s = 0; s < sizeof spaces / sizeof spaces[0]; s++)
-            if (!strcmp(in->mods[i], spaces[s].name)) return (int)spaces[s].space;
+            if (ptx_same(in->mods[i], spaces[s].name)) return (int)spaces[s].space;
     return SPACE_GENERIC;
 }
 
@@ -289,13 +289,13 @@ static const char *use_of(const PtxInst *in)
 
 static int is_async_store(const PtxInst *in)
 {
-    return is_op(in, "st") && in->n_mods && !strcmp(in->mods[0], "async");
+    return is_op(in, "st") && in->n_mods && ptx_same(in->mods[0], "async");
 }
 
 /* Operations whose values, not only addresses, must be defined. */
 static int needs_values(const PtxInst *in)
 {
-    if (is_op(in, "wmma") && in->n_mods && !strcmp(in->mods[0], "store")) return 1;
+    if (is_op(in, "wmma") && in->n_mods && ptx_same(in->mods[0], "store")) return 1;
     if (is_async_store(in)) return 1;
     static const char *const ops[] = {"bra",      "brx",     "ret",     "exit", "call",
                                       "bar",      "red",     "atom",    "cp",   "trap",
@@ -327,13 +327,13 @@ static int is_by_mask(const PtxInst *in)
 
 static int kind_of(const PtxInst *in)
 {
-    int of_predicates = in->n_mods == 1 && !strcmp(in->mods[0], "pred") && in->n_operands == 3;
+    int of_predicates = in->n_mods == 1 && ptx_same(in->mods[0], "pred") && in->n_operands == 3;
     if (is_op(in, "selp")) return TRACK_SELECT;
     if (of_predicates && is_op(in, "and")) return TRACK_AND;
     if (of_predicates && is_op(in, "or")) return TRACK_OR;
     if (is_op(in, "shfl")) return TRACK_SHUFFLE;
     if (is_by_mask(in) || is_op(in, "movmatrix")) return TRACK_GATHER;
-    if (is_op(in, "mma") || (is_op(in, "wmma") && in->n_mods && !strcmp(in->mods[0], "mma")))
+    if (is_op(in, "mma") || (is_op(in, "wmma") && in->n_mods && ptx_same(in->mods[0], "mma")))
         return TRACK_TILE;
     if (is_op(in, "ldmatrix")) return TRACK_MATRIX;
     if (is_op(in, "wgmma") && ptx_has_dest(in)) return TRACK_PRODUCT;

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "eval/sim/ptx/ptx_arena.h"
@@ -224,6 +225,11 @@ int ptx_parse(const char *text, size_t len, PtxModule *out, Error *err);
 void ptx_release(PtxModule *m);
 
 int ptx_has_mod(const PtxInst *in, const char *mod);
+/* Most names differ in their first letter. */
+static inline int ptx_same(const char *a, const char *b)
+{
+    return *a == *b && !strcmp(a, b);
+}
 
 /* The label, or the table of targets, that a name means inside a scope. -1: none. */
 int ptx_find_label(const PtxFunction *f, const char *name, int scope);

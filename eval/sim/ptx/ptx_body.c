@@ -411,7 +411,7 @@ int ptx_has_dest(const PtxInst *in)
                                        "membar", "fence", "ret",      "exit",   "call",
                                        "cp",     "brx",   "stmatrix", "discard"};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
-        if (!strcmp(in->op, none[i])) return !strncmp(in->op, "bar", 3) && in->n_operands > 2;
-    if (!strcmp(in->op, "wgmma")) return in->n_operands > 1; /* not wgmma.wait_group */
+        if (ptx_same(in->op, none[i])) return !strncmp(in->op, "bar", 3) && in->n_operands > 2;
+    if (ptx_same(in->op, "wgmma")) return in->n_operands > 1; /* not wgmma.wait_group */
     return in->n_operands > 0;
 }

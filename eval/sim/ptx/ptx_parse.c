@@ -257,7 +257,7 @@ void ptx_release(PtxModule *m)
 int ptx_has_mod(const PtxInst *in, const char *mod)
 {
     for (int i = 0; i < in->n_mods; i++)
-        if (!strcmp(in->mods[i], mod)) return 1;
+        if (ptx_same(in->mods[i], mod)) return 1;
     return 0;
 }
 
