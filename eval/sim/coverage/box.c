@@ -21,6 +21,30 @@ void box_open(Box *b, const GridParts *p, const uint32_t grid[3], const uint32_t
     }
 }
 
+/* The steps of number x along each part. */
+static void divide(const GridParts *p, uint32_t x, int64_t at[X_PARTS])
+{
+    int64_t rest = x;
+    memset(at, 0, X_PARTS * sizeof *at);
+    for (int k = p->n - 1; k >= 0; k--) {
+        at[k] = rest / p->stride[k];
+        rest -= at[k] * p->stride[k];
+    }
+}
+
+int box_steps(const Box *b, const GridParts *p, const uint32_t from[3], const uint32_t to[3],
+              int64_t steps[BOX_DIMS])
+{
+    int64_t was[X_PARTS], now[X_PARTS];
+    int inside = 1;
+    divide(p, from[0], was);
+    divide(p, to[0], now);
+    for (int k = 0; k < X_PARTS; k++) steps[k] = now[k] - was[k];
+    for (int k = 1; k < 3; k++) steps[X_PARTS + k - 1] = (int64_t)to[k] - from[k];
+    for (int k = 0; k < BOX_DIMS; k++) inside &= steps[k] >= b->low[k] && steps[k] <= b->high[k];
+    return inside;
+}
+
 int box_is_moving(const Box *b, const int64_t d[BOX_DIMS])
 {
     for (int k = 0; k < BOX_DIMS; k++)

@@ -29,6 +29,9 @@ typedef struct {
 
 /* All blocks around `block`, as far as the parts of the first dimension have them in whole layers. */
 void box_open(Box *b, const GridParts *p, const uint32_t grid[3], const uint32_t block[3]);
+/* The steps from block `from` to block `to` in each dimension. Returns 1 where they stay in the box. */
+int box_steps(const Box *b, const GridParts *p, const uint32_t from[3], const uint32_t to[3],
+              int64_t steps[BOX_DIMS]);
 /* Does a value that changes by d change in the box? */
 int box_is_moving(const Box *b, const int64_t d[BOX_DIMS]);
 /* The box has one place in dimension k. */

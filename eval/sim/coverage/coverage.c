@@ -11,8 +11,9 @@
 #include "eval/sim/coverage/slice_run.h"
 #include "eval/sim/coverage/visits.h"
 
-/* MANY_RUNS: from which on a sort by digits is quicker, 2026-11-30. MOST_STEP: bytes, within a buffer. */
-enum { MANY_RUNS = 512, MOST_STEP = 1 << 20 };
+/* MANY_RUNS: from which on a sort by digits is quicker, 2026-11-30. MOST_STEP: bytes, within a buffer.
+ * FEW_BLOCKS: so few run one by one, since dividing the grid runs one or two, too. */
+enum { MANY_RUNS = 512, MOST_STEP = 1 << 20, FEW_BLOCKS = 4 };
 
 static int by_place(const BlockRun *p, const BlockRun *q)
 {
@@ -90,10 +91,10 @@ static int sort_by_digits(SliceRun *r)
         to = key, key = sorted;
     }
     if (range) {
-        BlockRun *sorted = memory_array((size_t)r->cap_runs, sizeof *sorted);
+        BlockRun *sorted = memory_grow(NULL, (size_t)n, sizeof *sorted);
         for (int i = 0; i < n; i++) sorted[i] = r->runs[(uint32_t)key[i]];
-        free(r->runs);
-        r->runs = sorted;
+        memcpy(r->runs, sorted, (size_t)n * sizeof *sorted);
+        free(sorted);
     }
     free(all);
     return range > 0;
@@ -108,14 +109,13 @@ static void join_runs(SliceRun *r)
     if (n > MANY_RUNS && end_of_order(r->runs, 0, n) < n && sort_by_digits(r))
         n = r->n_runs = join_neighbours(r->runs, n);
     while (end_of_order(r->runs, 0, n) < n) {
-        if (!other) other = memory_array((size_t)r->cap_runs, sizeof *other);
+        if (!other) other = memory_grow(NULL, (size_t)n, sizeof *other);
         for (int from = 0, middle, end; from < n; from = end) {
             middle = end_of_order(r->runs, from, n);
             end = middle < n ? end_of_order(r->runs, middle, n) : n;
             merge(r->runs, from, middle, end, other);
         }
-        BlockRun *sorted = other;
-        other = r->runs, r->runs = sorted;
+        memcpy(r->runs, other, (size_t)n * sizeof *other);
         n = r->n_runs = join_neighbours(r->runs, n);
     }
     free(other);
@@ -228,13 +228,60 @@ static void run_blocks(SliceRun *r, const Visit *v, uint64_t *ran)
     written_release(&done);
 }
 
+/* What blocks that ran have told. */
+typedef struct {
+    Box box;
+    uint32_t block[3];
+    int64_t took;
+    BlockRun *runs;
+    int n;
+} Telling;
+
+enum { TELLINGS = 8 };
+
+/* Where block b is in the box of one of them, *r is as if it had run. What that takes is charged: a budget
+ * ends where it would. */
+static int tell_again(SliceRun *r, const Telling *of, uint64_t b)
+{
+    const uint32_t *grid = r->launch->grid;
+    const uint32_t block[3] = {(uint32_t)(b % grid[0]), (uint32_t)(b / grid[0] % grid[1]),
+                               (uint32_t)(b / grid[0] / grid[1])};
+    int64_t steps[BOX_DIMS];
+    if (!of->runs || of->took >= r->budget ||
+        !box_steps(&of->box, &r->parts, of->block, block, steps))
+        return 0;
+    memcpy(r->runs, of->runs, (size_t)of->n * sizeof *of->runs);
+    for (int i = 0; i < of->n; i++)
+        for (int k = 0; k < BOX_DIMS; k++) r->runs[i].at += of->runs[i].d[k] * steps[k];
+    memcpy(r->block, block, sizeof block);
+    r->n_runs = of->n;
+    r->budget -= of->took;
+    return 1;
+}
+
+static void keep_telling(const SliceRun *r, int64_t took, Telling *to)
+{
+    *to = (Telling){.box = r->box, .took = took, .n = r->n_runs, .runs = to->runs};
+    memcpy(to->block, r->block, sizeof to->block);
+    to->runs = memory_grow(to->runs, (size_t)to->n + 1, sizeof *to->runs);
+    if (to->n) memcpy(to->runs, r->runs, (size_t)to->n * sizeof *to->runs);
+}
+
 static void run_some(SliceRun *r, const Visit *v, uint64_t *ran)
 {
-    for (int64_t i = 0; i < v->n; i++, ++*ran) {
-        if (run_block(r, v->launch, v->id[i])) return;
+    Telling told[TELLINGS] = {{.n = 0}};
+    for (int64_t i = 0, next = 0; i < v->n; i++, ++*ran) {
+        const int64_t before = r->budget;
+        int k = 0;
+        while (k < TELLINGS && !tell_again(r, &told[k], v->id[i])) k++;
+        if (k == TELLINGS) {
+            if (run_block(r, v->launch, v->id[i])) break;
+            if (v->n > FEW_BLOCKS) keep_telling(r, before - r->budget, &told[next++ % TELLINGS]);
+        }
         memset(&r->box, 0, sizeof r->box);
-        if (v->see(v->to, r)) return;
+        if (v->see(v->to, r)) break;
     }
+    for (int k = 0; k < TELLINGS; k++) free(told[k].runs);
 }
 
 uint32_t coverage_unit(const PtxFunction *kernel)
@@ -296,8 +343,7 @@ static void visit(const CoverageOf *of, int64_t *budget, Visit *v, Coverage *out
         slice_run_open(&r, s, of->launch, *budget);
         if (of->thin) slice_run_thin(&r);
         r.either = of->either;
-        slice_run_split(&r);
-        v->launch = visits_of(of->mem->visits, &r);
+        v->launch = visits_of(of->mem->visits, &r, !v->id || v->n > FEW_BLOCKS);
         if (v->id)
             run_some(&r, v, &out->ran);
         else
@@ -347,7 +393,7 @@ void coverage_release(Coverage *c)
 static int has_bulk_copies(const PtxFunction *f)
 {
     for (int i = 0; i < f->n_insts; i++)
-        if (!strcmp(f->insts[i].op, "cp") && ptx_has_mod(&f->insts[i], "bulk")) return 1;
+        if (ptx_same(f->insts[i].op, "cp") && ptx_has_mod(&f->insts[i], "bulk")) return 1;
     return 0;
 }
 

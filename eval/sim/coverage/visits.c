@@ -29,6 +29,7 @@ struct VisitedLaunch {
     int n_insts, n_blocks, n_slots, n_lanes;
     uint32_t cluster[3];
     GridParts parts;
+    int is_split;        /* parts: the grid was divided */
     DeviceLaunch launch; /* what it points to is not looked at */
     uint64_t grid;
     uint32_t *of_block; /* 1 + the place in `told` */
@@ -81,8 +82,7 @@ static int is_same(const VisitedLaunch *t, const SliceRun *r)
     const DeviceLaunch *a = &t->launch, *b = r->launch;
     return t->n_insts == s->n_insts && t->n_blocks == s->n_blocks && t->n_slots == s->n_slots &&
            t->n_lanes == r->n_lanes && !memcmp(a->grid, b->grid, sizeof a->grid) &&
-           !memcmp(a->block, b->block, sizeof a->block) &&
-           !memcmp(&t->parts, &r->parts, sizeof t->parts) && a->shared_bytes == b->shared_bytes &&
+           !memcmp(a->block, b->block, sizeof a->block) && a->shared_bytes == b->shared_bytes &&
            a->n_maps == b->n_maps &&
            !memcmp(a->map_at, b->map_at, (size_t)a->n_maps * sizeof *a->map_at) &&
            !memcmp(a->params, b->params, sizeof a->params) &&
@@ -98,12 +98,16 @@ static void *copy_of(const void *from, size_t n, size_t size)
     return to;
 }
 
-VisitedLaunch *visits_of(VisitedLaunches *all, const SliceRun *r)
+VisitedLaunch *visits_of(VisitedLaunches *all, SliceRun *r, int split)
 {
     const Slice *s = r->slice;
     const uint64_t grid = (uint64_t)r->launch->grid[0] * r->launch->grid[1] * r->launch->grid[2];
     for (int i = 0; all && i < all->n; i++)
-        if (is_same(all->of[i], r)) return all->of[i];
+        if (all->of[i]->is_split >= split && is_same(all->of[i], r)) {
+            r->parts = all->of[i]->parts;
+            return all->of[i];
+        }
+    if (split) slice_run_split(r);
     if (!all || r->passes || grid > UINT32_MAX) return NULL;
     if (all->n == LAUNCHES || all->n_told >= MOST_BLOCKS || all->n_runs >= MOST_RUNS)
         forget_all(all);
@@ -117,6 +121,7 @@ VisitedLaunch *visits_of(VisitedLaunches *all, const SliceRun *r)
                          .n_lanes = r->n_lanes,
                          .launch = *r->launch,
                          .parts = r->parts,
+                         .is_split = split,
                          .grid = grid,
                          .of_block = memory_sparse(grid, sizeof *t->of_block)};
     memcpy(t->cluster, s->f->cluster, sizeof t->cluster);

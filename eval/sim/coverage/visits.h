@@ -12,8 +12,8 @@ typedef struct VisitedLaunch VisitedLaunch;
 VisitedLaunches *visits_new(void);
 void visits_free(VisitedLaunches *all); /* or NULL */
 /* The launch that is run by the slice, which is added. NULL: it is not kept, as where `all` is NULL. It stays
- * until the next call. */
-VisitedLaunch *visits_of(VisitedLaunches *all, const SliceRun *r);
+ * until the next call. split: the grid is to be divided, as it is where that was done before. */
+VisitedLaunch *visits_of(VisitedLaunches *all, SliceRun *r, int split);
 /* 1: block b has told before, so that *r is as behind slice_run_block, with joined runs. 0: it has not, or
  * what it takes is more than is left. of: or NULL. */
 int visits_again(const VisitedLaunch *of, SliceRun *r, uint64_t b);

@@ -399,6 +399,58 @@ static void test_coordinates_of_a_number(void **state)
     assert_true(f.known && f.holes == 0 && f.ran == 1);
 }
 
+typedef struct {
+    uint64_t digest, blocks;
+} Seen;
+
+/* In any order of blocks, but not of a block's runs. */
+static int see_runs(void *to, SliceRun *r)
+{
+    Seen *s = to;
+    uint64_t h = (uint64_t)slice_run_number(r);
+    for (int i = 0; i < r->n_runs; i++)
+        h = (h ^ (uint64_t)r->runs[i].at ^ (uint64_t)r->runs[i].bytes << 40) *
+            UINT64_C(0x9e3779b97f4a7c15);
+    s->digest += h ^ h >> 29;
+    s->blocks++;
+    return 0;
+}
+
+/* What a block tells of others in its box is what they tell. */
+static void test_some_blocks_by_others(void **state)
+{
+    enum { BLOCKS = 960 };
+    static const char *const bodies[] = {
+        "rem.u32 %r7, %r2, 48;\ndiv.u32 %r8, %r2, 48;\n"
+        "mad.lo.s32 %r7, %r7, %r4, %r3;\nmad.lo.s32 %r6, %r8, 12800, %r7;\n",
+        "xor.b32 %r2, %r2, 5;\nmad.lo.s32 %r6, %r2, %r4, %r3;\n"
+        "setp.ge.s32 %p1, %r6, %r1;\n@%p1 bra done;\n",
+        "rem.u32 %r7, %r2, 3;\nmul.lo.s32 %r7, %r7, %r7;\nmad.lo.s32 %r6, %r7, 100, %r3;\n"};
+    static Launched x;
+    uint64_t id[BLOCKS];
+    char body[2048];
+    Coverage unused = {0};
+    (void)state;
+    for (int i = 0; i < BLOCKS; i++) id[i] = (uint64_t)(i * 7 % BLOCKS);
+    for (size_t k = 0; k < 3 * sizeof bodies / sizeof *bodies; k++) {
+        Seen together = {0, 0}, alone = {0, 0};
+        int64_t left = 100000000, rest = left;
+        snprintf(body, sizeof body, "%s%sdone:\n", bodies[k / 3], put);
+        launch(&x, body, BLOCKS, 256, 200000);
+        if (k % 3) x.mem.visits = visits_new();
+        for (int i = 0; i < BLOCKS && k % 3 < 2; i++)
+            coverage_visit_some(&x.of, &id[i], 1, &rest, see_runs, &alone, &unused);
+        coverage_visit_some(&x.of, id, BLOCKS, &left, see_runs, &together, &unused);
+        for (int i = 0; i < BLOCKS && k % 3 == 2; i++)
+            coverage_visit_some(&x.of, &id[i], 1, &rest, see_runs, &alone, &unused);
+        assert_int_equal(together.blocks, BLOCKS);
+        assert_int_equal(together.digest, alone.digest);
+        assert_int_equal(left, rest);
+        visits_free(x.mem.visits);
+        launched_close(&x);
+    }
+}
+
 /* Threads store to every third element. */
 static void test_rows_of_elements_apart(void **state)
 {
@@ -436,6 +488,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_block_stands_for_all),
                                        cmocka_unit_test(test_coordinates_of_a_number),
                                        cmocka_unit_test(test_rows_of_elements_apart),
+                                       cmocka_unit_test(test_some_blocks_by_others),
                                        cmocka_unit_test(test_the_tail_is_another_block),
                                        cmocka_unit_test(test_a_block_tells_once),
                                        cmocka_unit_test(test_a_block_tells_once),
