@@ -183,24 +183,28 @@ static int may_win(const Judgement *j, const DeviceTiming *out)
     return j->baseline && out->candidate_us[0] < j->baseline->us;
 }
 
-/* Compares the outputs that the sampled blocks have not completed, by their cones. */
+/* Compares the outputs that the sampled blocks have not completed, by their cones. Where more parts than the
+ * first ones take long, and may take too long, these are compared before. */
 static int compare_cones(Judgement *j, TimedContents *c, Run *r, int wins, Shown *shown)
 {
-    unsigned char comparable[TASK_MAX_TENSORS];
     if (!has_own_launches(j) || !c->shared || !timed_is_compared(c) ||
         timed_compares_all(j->task, shown->comparable))
         return 0;
+    TimedCone cone = {.j = j, .r = r, .wins = wins};
     const TimedOutputs left = {r->loaded->ops,    r->loaded->device, j->task,
-                               r->memory.outputs, comparable,        r->where};
+                               r->memory.outputs, cone.outputs,      r->where};
     int64_t n = 0;
-    memcpy(comparable, shown->comparable, sizeof comparable);
-    int rc = timed_cone(j, r, wins, comparable, shown->hidden);
+    for (int i = 0; i < j->task->n_outputs; i++) cone.outputs[i] = !shown->comparable[i];
+    int rc = timed_cone(&cone), first = !rc && cone.is_known && cone.more == 2;
+    if (first) rc = timed_compare(c, &left, &n, &j->fault);
+    if (!rc && cone.more > 1) rc = timed_cone_more(&cone, first), first &= !cone.is_known;
+    if (!rc && cone.is_known && !first) rc = timed_compare(c, &left, &n, &j->fault);
+    memcpy(shown->hidden, cone.why, sizeof cone.why);
     if (rc || shown->hidden[0]) return rc;
-    rc = timed_compare(c, &left, &n, &j->fault);
     shown->n += n;
     if (!n) snprintf(shown->hidden, sizeof shown->hidden, "%s", dear_reference);
-    for (int i = 0; i < j->task->n_outputs && n; i++) shown->comparable[i] |= comparable[i];
-    return rc;
+    for (int i = 0; i < j->task->n_outputs && n; i++) shown->comparable[i] |= cone.outputs[i];
+    return 0;
 }
 
 /* seed: of the contents, and of the blocks that are sampled. */

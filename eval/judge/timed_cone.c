@@ -12,7 +12,7 @@ enum { MOST = 32, NEIGHBOURS = 64 }; /* units of an output; bytes of neighbours 
 static const double usual_budget = 6e7, usual_more = 2e7, win_budget = 2.5e9, win_more = 1e8;
 
 typedef struct {
-    Run *r;
+    const TimedCone *of;
     DeviceSpan spans[TASK_MAX_TENSORS * MOST];
     DeviceCone cone;
     int alone; /* units of a graph are elements */
@@ -30,38 +30,46 @@ static size_t unit_bytes(const Case *c, int output)
     return c->task->graph && row > NEIGHBOURS ? NEIGHBOURS : row;
 }
 
-/* `each` units of each output that is not comparable: one that a source cannot know, the last one, and
- * others. */
-static void choose(Attempt *a, const unsigned char *comparable, int each)
+/* `each` units of each output: one that a source cannot know, the last one, and others. */
+static void choose(Attempt *a, int each)
 {
-    const Case *c = a->r->test;
+    const Case *c = a->of->r->test;
     const Task *t = c->task;
     a->cone = (DeviceCone){.spans = a->spans};
     for (int i = 0; i < t->n_outputs; i++) {
         int alone = a->alone && t->graph;
         size_t size = alone ? dtype_size(t->outputs[i].dtype) : unit_bytes(c, i),
                n = c->output_bytes[i] / size;
-        for (int k = 0; k < each && !comparable[i] && n; k++) {
+        for (int k = 0; k < each && a->of->outputs[i] && n; k++) {
             const uint64_t of[3] = {c->seed, (uint64_t)i, (uint64_t)k};
             size_t at = k == 1 ? n - 1 : (size_t)(random_hash(of, sizeof of) % n);
-            a->spans[a->cone.n_spans++] = (DeviceSpan){a->r->memory.outputs[i], at * size, size};
+            a->spans[a->cone.n_spans++] =
+                (DeviceSpan){a->of->r->memory.outputs[i], at * size, size};
         }
     }
 }
 
 /* Variables have their first values. */
-static int run_cone(Judgement *j, Attempt *a, double budget, double enough)
+static int run_cone(Attempt *a, int each, double enough)
 {
-    Loaded *l = &j->loaded;
-    Fault *f = &j->fault;
+    Run *r = a->of->r;
+    Loaded *l = &a->of->j->loaded;
+    Fault *f = &a->of->j->fault;
     int rc = checks_has_variables(l) ? loaded_again(l, f) : 0;
-    if (!rc) rc = run_resolve(a->r, f);
+    if (!rc) rc = run_resolve(r, f);
     if (rc) return rc;
-    a->cone.budget = budget;
+    choose(a, each);
+    a->cone.budget = a->of->wins ? win_budget : usual_budget;
     a->cone.enough = enough;
-    rc = l->ops->prediction->cone(l->device, a->r->launches, a->r->n_launches, &a->cone, f);
-    if (rc > 0) run_fault(a->r, f);
+    rc = l->ops->prediction->cone(l->device, r->launches, r->n_launches, &a->cone, f);
+    if (rc > 0) run_fault(r, f);
     return rc;
+}
+
+static void note(TimedCone *c, const Attempt *a, int rc)
+{
+    c->is_known = !rc && !a->cone.why[0];
+    memcpy(c->why, a->cone.why, sizeof a->cone.why);
 }
 
 /* Two units are worth as much again. */
@@ -74,26 +82,29 @@ static int more_units(double used, int wins)
                                                             : 1;
 }
 
-/* One unit of each output, of a graph one element alone; then as many more as are cheap. A unit that surely
- * takes more than half of what more units may take is left out: two are looked at instead. */
-int timed_cone(Judgement *j, Run *r, int wins, unsigned char *comparable, char why[128])
+/* Of a graph one element alone. A unit that surely takes more than half of what more units may take is left
+ * out: two are looked at instead. */
+int timed_cone(TimedCone *c)
 {
-    Attempt a = {.r = r, .alone = 1};
-    double budget = wins ? win_budget : usual_budget, two = (wins ? win_more : usual_more) / 2;
-    choose(&a, comparable, 1);
-    int rc = run_cone(j, &a, budget, two),
-        each = a.cone.is_dear ? 2 : more_units(a.cone.used, wins);
-    if (!rc && (!a.cone.why[0] || a.cone.is_dear) && each > 1) {
-        a.alone = 0;
-        choose(&a, comparable, each);
-        rc = run_cone(j, &a, budget, 0);
-        if (!rc && a.cone.why[0]) {
-            a.alone = 1;
-            choose(&a, comparable, 1);
-            rc = run_cone(j, &a, budget, 0);
-        }
+    Attempt a = {.of = c, .alone = 1};
+    int rc = run_cone(&a, 1, (c->wins ? win_more : usual_more) / 2);
+    note(c, &a, rc);
+    c->more = a.cone.is_dear ? 2 : c->is_known ? more_units(a.cone.used, c->wins) : 1;
+    return rc;
+}
+
+int timed_cone_more(TimedCone *c, int kept)
+{
+    Attempt a = {.of = c};
+    int rc = run_cone(&a, c->more, 0);
+    note(c, &a, rc);
+    if (rc || c->is_known) return rc;
+    if (kept) {
+        c->why[0] = 0;
+        return 0;
     }
-    for (int i = 0; i < r->n_outputs; i++) comparable[i] = !comparable[i];
-    memcpy(why, a.cone.why, sizeof a.cone.why);
+    a.alone = 1;
+    rc = run_cone(&a, 1, 0);
+    note(c, &a, rc);
     return rc;
 }

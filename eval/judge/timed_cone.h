@@ -6,9 +6,21 @@
 
 #include "eval/judge/judgement.h"
 
-/* After a sample of the run r of the contents that all candidates share. comparable: by output; those that
- * are 0 are completed, and become the only ones with 1. wins: it may take longer. *why: "" where they are
- * complete, else why they are not. Returns 0, 1 or -1 as in eval/device/fault.h. */
-int timed_cone(Judgement *j, Run *r, int wins, unsigned char *comparable, char why[128]);
+/* outputs: by output, 1 where it is to be completed. wins: it may take longer. */
+typedef struct {
+    Judgement *j;
+    Run *r; /* it was sampled, with the contents that all candidates share */
+    unsigned char outputs[TASK_MAX_TENSORS];
+    int wins;
+    int is_known; /* the outputs' parts are complete now */
+    int more;     /* so many parts of each output may be looked at behind the first ones; 1: none */
+    char why[128]; /* not empty: why no part was complete */
+} TimedCone;
+
+/* The first part of each output. Returns 0, 1 or -1 as in eval/device/fault.h. */
+int timed_cone(TimedCone *c);
+/* More parts of each, those among them. kept: the first ones were compared; else they are completed again
+ * where these take too much. */
+int timed_cone_more(TimedCone *c, int kept);
 
 #endif

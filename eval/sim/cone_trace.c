@@ -17,8 +17,9 @@ enum {
     WHOLE_SHARE = 4, /* a launch may run whole for the budget divided by this */
     MOST_BLOCKS = 1 << 16,
     ROUNDS = 8,
-    SURE = 2, /* blocks that are looked for may do less than those of the sample */
-    ROOM = 8, /* parts of the budget, one of which what is surely taken may take */
+    SURE = 2,   /* blocks that are looked for may do less than those of the sample */
+    AGAIN = 16, /* blocks differ by a part of what they have taken in an earlier cone */
+    ROOM = 8,   /* parts of the budget, one of which what is surely taken may take */
     FRESH_SHARE =
         2, /* memory is new to the few blocks of a sample, and not to many: they may take less */
     SLICED =
@@ -56,10 +57,12 @@ static double allowance(const Cone *c)
     return c->tracing ? (c->left - c->again) / 2 : c->left;
 }
 
-/* The blocks from number `at` on surely take more than there is left. */
+/* The blocks from number `at` on surely take more than there is left. Those of an earlier cone have shown
+ * what they take. */
 static int is_hopeless(const Cone *c, int i, int64_t at)
 {
-    double blocks = (double)(c->of[i].run.n - at);
+    const double blocks = (double)(c->of[i].run.n - at), ran = c->d->sampled[i].ran;
+    if (blocks > SURE && blocks * (ran - ran / AGAIN) > allowance(c)) return 1;
     return blocks > SURE && blocks * work_of_block(c, i) > SURE * allowance(c);
 }
 
@@ -81,7 +84,10 @@ int cone_run(Cone *c, int i, int64_t *at, int *faulted)
     int rc = sim_run_blocks(c->d, &c->launches[i], feed_next, &f, &local);
     double used = (double)(before - x->budget);
     c->left -= used;
-    if (c->tracing) c->again += used;
+    if (c->tracing)
+        c->again += used;
+    else if (!rc && f.at > *at)
+        c->d->sampled[i].ran = used / (double)(f.at - *at);
     *at = f.at;
     *faulted = rc > 0;
     if (rc < 0) c->fault->error = local.error;

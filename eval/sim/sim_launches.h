@@ -41,6 +41,7 @@ struct DeviceModule {
 /* Blocks of a launch, and thread-instructions of one. */
 struct BlockWork {
     double blocks, work;
+    double ran; /* what a block has taken in a cone; 0: none has run */
 };
 
 /* Runs all blocks, or those that `next` gives. Returns 0, 1 with a fault, or -1 with an Error. The counters
