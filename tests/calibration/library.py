@@ -3,8 +3,8 @@
 
     tests/calibration/library.py >library_DEVICE.tsv
 
-A line is: operator, dtype, sizes, microseconds. The time is the median of cold runs: the L2 is
-overwritten before each. The sizes are those of eval/sim/library/library_time.h:
+A line is: operator, dtype, sizes, microseconds; join.py puts these in the table. The time is the median of
+cold runs: the L2 is overwritten before each. The sizes are those of eval/sim/library/library_time.h:
 
     gemm    batch x m x n x k x transposed b
     conv    (conv_last with channels last, convt and convt_last transposed)

@@ -1,4 +1,4 @@
-/* The tables are text in the program, and are read once. */
+/* The table is text in the program, a line a shape, and is read once. */
 #include "eval/sim/library/library_table.h"
 
 #include <pthread.h>
@@ -10,44 +10,65 @@
 #include "base/embed.h"
 #include "base/memory.h"
 
-EMBED(library_times_h100, "eval/sim/library/h100.tsv")
-EMBED(library_times_h200, "eval/sim/library/h200.tsv")
+EMBED(library_times, "eval/sim/library/times.tsv")
 
 enum { H100, H200, TABLES };
 static LibraryTable tables[TABLES] = {[H100] = {.device = "h100"}, [H200] = {.device = "h200"}};
 
-/* The number of the name [*at, tab) in names; moves *at behind the tab. -1: none. */
-static int word(const char **at, const char *const *names, int n)
+/* The operation of the name [*at, tab); moves *at behind the tab. -1: none. */
+static int read_op(const char **at)
 {
     size_t len = strcspn(*at, "\t\n");
-    for (int i = 0; i < n; i++)
-        if (strlen(names[i]) == len && !strncmp(*at, names[i], len) && (*at)[len] == '\t') {
+    for (int i = 0; i < LIBRARY_OPS; i++) {
+        const char *name = library_op_name((LibraryOp)i);
+        if (strlen(name) == len && !strncmp(*at, name, len) && (*at)[len] == '\t') {
             *at += len + 1;
             return i;
         }
+    }
     return -1;
 }
 
-/* "gemm<tab>float32<tab>1x16x64x256x0<tab>5.73": returns -1 when the line is anything else. */
-static int read_row(const char *at, LibraryRow *row)
+static int read_shape(const char **at, LibraryShape *s)
 {
-    const char *ops[LIBRARY_OPS];
-    for (int i = 0; i < LIBRARY_OPS; i++) ops[i] = library_op_name((LibraryOp)i);
-    const char *const kinds[LIBRARY_KINDS] = {"float32", "float16", "bfloat16", "tf32"};
-    int op = word(&at, ops, LIBRARY_OPS), kind = op < 0 ? -1 : word(&at, kinds, LIBRARY_KINDS);
-    if (kind < 0) return -1;
-    row->shape = (LibraryShape){.op = (LibraryOp)op,
-                                .dtype = kind == LIBRARY_KIND_TF32 ? DTYPE_F32 : kind,
-                                .tf32 = kind == LIBRARY_KIND_TF32};
-    int n = library_op_sizes(row->shape.op);
+    int op = read_op(at);
+    if (op < 0) return -1;
+    *s = (LibraryShape){.op = (LibraryOp)op};
+    int n = library_op_sizes(s->op);
     for (int i = 0; i < n; i++) {
         char *end;
-        row->shape.size[i] = (double)strtol(at, &end, 10); /* strtod reads 0x1 as hexadecimal */
-        if (end == at || *end != (i == n - 1 ? '\t' : 'x')) return -1;
+        s->size[i] = (double)strtol(*at, &end, 10); /* strtod reads 0x1 as hexadecimal */
+        if (end == *at || *end != (i == n - 1 ? '\t' : 'x')) return -1;
+        *at = end + 1;
+    }
+    return 0;
+}
+
+static void add_row(LibraryTable *t, const LibraryShape *s, int kind, double us)
+{
+    LibraryRow *row;
+    memory_room(t->rows, t->n, t->cap, 1024);
+    row = &t->rows[t->n++];
+    *row = (LibraryRow){.shape = *s, .us = us};
+    row->shape.tf32 = kind == LIBRARY_KIND_TF32;
+    row->shape.dtype = row->shape.tf32 ? DTYPE_F32 : kind;
+}
+
+/* "gemm<tab>1x16x64x256x0", then behind tabs the times of each table's kinds, or "-". Returns -1 when the
+ * line is anything else. */
+static int read_line(const char *at)
+{
+    LibraryShape s;
+    if (read_shape(&at, &s)) return -1;
+    for (int i = 0; i < TABLES * LIBRARY_KINDS; i++) {
+        char *end = (char *)at + 1;
+        double us = *at == '-' ? 0 : strtod(at, &end);
+        if (*at != '-' && us <= 0) return -1;
+        if (*end != (i == TABLES * LIBRARY_KINDS - 1 ? '\n' : '\t')) return -1;
+        if (us > 0) add_row(&tables[i / LIBRARY_KINDS], &s, i % LIBRARY_KINDS, us);
         at = end + 1;
     }
-    row->us = strtod(at, NULL);
-    return row->us > 0 ? 0 : -1;
+    return 0;
 }
 
 int library_kind(const LibraryShape *s)
@@ -63,19 +84,8 @@ static int by_kind(const void *a, const void *b)
     return memcmp(x->size, y->size, sizeof x->size);
 }
 
-static void read_table(LibraryTable *t, const char *text)
+static void sort_table(LibraryTable *t)
 {
-    int cap = 0;
-    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-        if (*line == '#') continue;
-        memory_room(t->rows, t->n, cap, 1024);
-        if (read_row(line, &t->rows[t->n])) {
-            fprintf(stderr, "quern: the table of library times of %s has a bad line: %.*s\n",
-                    t->device, (int)strcspn(line, "\n"), line);
-            abort();
-        }
-        t->n++;
-    }
     qsort(t->rows, (size_t)t->n, sizeof *t->rows, by_kind);
     for (int i = t->n - 1; i >= 0; i--) {
         const LibraryShape *s = &t->rows[i].shape;
@@ -86,8 +96,14 @@ static void read_table(LibraryTable *t, const char *text)
 
 static void read_tables(void)
 {
-    read_table(&tables[H100], library_times_h100);
-    read_table(&tables[H200], library_times_h200);
+    for (const char *line = library_times; *line;
+         line += strcspn(line, "\n"), line += *line == '\n')
+        if (*line != '#' && read_line(line)) {
+            fprintf(stderr, "quern: the table of library times has a bad line: %.*s\n",
+                    (int)strcspn(line, "\n"), line);
+            abort();
+        }
+    for (int i = 0; i < TABLES; i++) sort_table(&tables[i]);
 }
 
 const LibraryTable *library_table(const char *profile)

@@ -1,5 +1,5 @@
-/* Measured times of library calls: tests/calibration/library.py writes the tables, one for each GPU
- * that was measured. They are compiled into the program. */
+/* Measured times of library calls, which tests/calibration/library.py measures and join.py there puts in
+ * columns: a table for each GPU that was measured. They are compiled into the program. */
 #ifndef EVAL_SIM_LIBRARY_LIBRARY_TABLE_H
 #define EVAL_SIM_LIBRARY_LIBRARY_TABLE_H
 
@@ -16,7 +16,7 @@ typedef struct {
 typedef struct {
     const char *device; /* "h100" */
     LibraryRow *rows;   /* sorted by operation, then by dtype */
-    int n, first[LIBRARY_OPS][LIBRARY_KINDS],
+    int n, cap, first[LIBRARY_OPS][LIBRARY_KINDS],
         count[LIBRARY_OPS][LIBRARY_KINDS]; /* by operation and kind */
 } LibraryTable;
 
