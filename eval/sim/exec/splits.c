@@ -22,6 +22,7 @@ void split_park(Warp *w, const Inst *pc, SplitState state)
     s->mask = w->active;
     s->pc = pc;
     s->state = state;
+    if (state == SPLIT_BARRIER) s->n_last = 0;
     s->frame = w->frame;
     s->join = w->join;
 }

@@ -163,8 +163,9 @@ static inline void exec_acquire(Exec *x)
     if (x->cluster) cluster_acquire(x);
 }
 
-/* Equal looks of a split: before other splits of its warp run, before the lanes go on that wait for it at
- * joins, before other warps run, and before a block of a sample ends that waits for one that does not run. */
+/* Equal looks of a split: before other splits of its warp run, and the blocks of a cooperative launch; before
+ * the lanes go on that wait for it at joins; before other warps run; and before a block of a sample ends that
+ * waits for one that does not run. */
 enum {
     LOOKS_AMONG_LANES = 4,
     LOOKS_AT_JOIN = 16,
@@ -189,13 +190,21 @@ static inline void exec_look_again(Warp *w, int looks)
 static inline void exec_look(Warp *w, const Inst *in, uint64_t address)
 {
     Split *s = &w->splits[w->current];
-    int same = s->look == in && s->look_at == address;
+    int i = 0;
+    while (i < s->n_last && (s->last[i] != in || s->last_at[i] != address)) i++;
+    const int same = i < s->n_last;
     if (same && w->x->cooperative) exec_look_again(w, s->looks);
     s->looks = same ? s->looks + 1 : 1;
-    s->look = in;
-    s->look_at = address;
+    if (!same) {
+        if (i == SPLIT_LOOKS) i = 0;
+        s->last[i] = in;
+        s->last_at[i] = address;
+        s->n_last = i + 1;
+    }
     if (!w->x->counted) w->slice -= LOOK_SLICE;
-    int enough = w->n_splits > 1 ? LOOKS_AMONG_LANES : w->join ? LOOKS_AT_JOIN : LOOKS_ALONE;
+    int enough = w->n_splits > 1 || w->x->cooperative ? LOOKS_AMONG_LANES
+                 : w->join                            ? LOOKS_AT_JOIN
+                                                      : LOOKS_ALONE;
     if (s->looks % enough) return;
     if (s->looks > LOOKS_IN_VAIN && w->x->sampled) {
         w->x->block_floor = INT64_MAX;

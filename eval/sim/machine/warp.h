@@ -52,14 +52,18 @@ typedef struct {
 
 typedef enum { SPLIT_READY, SPLIT_BARRIER, SPLIT_WARP_SYNC } SplitState;
 
+/* A loop that waits may look at as many words in turn. */
+enum { SPLIT_LOOKS = 4 };
+
 typedef struct {
     uint32_t mask;
     uint32_t members; /* SPLIT_WARP_SYNC: the lanes that the operation names */
     SplitState state;
     int barrier; /* SPLIT_BARRIER: its index */
-    int looks;   /* in a row by the instruction `look` at one address (exec_look) */
-    const Inst *pc, *look;
-    uint64_t look_at;
+    int looks;   /* in a row that repeat one of the last (exec_look) */
+    int n_last;  /* looks that differ, since a barrier */
+    const Inst *pc, *last[SPLIT_LOOKS];
+    uint64_t last_at[SPLIT_LOOKS];
     Frame *frame;
     Join *join;
 } Split;

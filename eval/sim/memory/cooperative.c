@@ -95,9 +95,10 @@ static void report(Exec *x)
     for (int i = 0; i < x->cta.n_warps; i++) {
         Warp *w = &x->warps[i];
         for (int s = 0; s < w->n_splits; s++) {
-            if (w->splits[s].state != SPLIT_READY || !w->splits[s].look) continue;
+            if (w->splits[s].state != SPLIT_READY || !w->splits[s].n_last) continue;
             w->frame = w->splits[s].frame;
-            exec_fault(w, w->splits[s].look, __builtin_ctz(w->splits[s].mask), OUTCOME_RACE,
+            exec_fault(w, w->splits[s].last[w->splits[s].n_last - 1],
+                       __builtin_ctz(w->splits[s].mask), OUTCOME_RACE,
                        "waits for ever for other blocks: %llu of %llu blocks wait, the others have "
                        "ended; a barrier of the grid must be reached by all",
                        (unsigned long long)waiting, (unsigned long long)x->cooperative->n);
