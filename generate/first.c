@@ -588,7 +588,7 @@ static int write_recurrence(Plan *p, const Recurrence *r)
     }
     if (rc) return rc;
     p->text.number = ++p->n_kernels;
-    p->n_kernels += r->call.layers - 1;
+    p->n_kernels += r->call.layers - (r->shape.teams ? 0 : 1);
     if (p->estimate)
         estimate_add_call(p->estimate, &p->nodes, node, recurrence_us(r), r->call.layers);
     return recurrence_write(r, &names, p->nodes.sizes, &p->text, &p->n_lines, p->err);

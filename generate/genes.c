@@ -11,7 +11,7 @@
 
 static const char *const keep_words[] = {"none", "registers"};
 static const char *const route_words[] = {"library", "tensor", "rows"};
-static const char *const layer_words[] = {"library", "clusters"};
+static const char *const layer_words[] = {"library", "clusters", "teams"};
 static const char *const row_words[] = {"thread", "warp", "block"};
 static const char *const copy_words[] = {"load", "async", "tensor"};
 static const char *const reduce_words[] = {"shuffle", "tree"};
@@ -32,7 +32,7 @@ static const GeneRow rows[GENES] = {
     [GENE_STAGES] = {"stages", 7, {1, 2, 3, 4, 5, 6, 8}, 0, NULL, "tiles of factors that are fetched ahead"},
     [GENE_FUSE] = {"fuse", 2, {0, 1}, 0, yes_words, "attention is one kernel"},
     [GENE_GROUPS] = {"groups", 2, {1, 2}, 0, NULL, "tiles of queries of a block"},
-    [GENE_LAYERS] = {"layers", 2, {0, 1}, 0, layer_words, "of recurrent layers"},
+    [GENE_LAYERS] = {"layers", 3, {0, 1, 2}, 0, layer_words, "of recurrent layers"},
     [GENE_ROW] = {"row", 3, {ROW_THREAD, ROW_WARP, ROW_BLOCK}, 0, row_words, "who folds a row"},
     [GENE_REDUCE] = {"reduce", 2, {REDUCE_BY_SHUFFLE, REDUCE_BY_TREE}, 0, reduce_words, "how a block folds"},
     [GENE_PASS] = {"pass", 2, {1, 2}, 0, NULL, "passes for the largest and the sum of exponentials"},

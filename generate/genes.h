@@ -30,7 +30,7 @@ typedef enum {
     GENE_FUSE, /* attention is one kernel */
     GENE_GROUPS,
     GENE_STAGES,
-    GENE_LAYERS, /* of recurrent layers: kernels of clusters compute them */
+    GENE_LAYERS, /* of recurrent layers: kernels of clusters, or of teams, compute them */
     GENE_ROW,    /* this one and those after it: of plain kernels (plain.h) */
     GENE_REDUCE,
     GENE_PASS,

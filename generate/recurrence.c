@@ -9,46 +9,125 @@
 #include "base/embed.h"
 #include "base/part.h"
 
-/* Of recurrence.cu. ROUND: weights of a row that the lanes of a warp have four of. Of several gates with more
- * than FEW_UNITS a block has twice the threads, and HELD of the rounds of all gates in registers. Shared
- * memory has room for as many. */
-enum { FEW_UNITS = 256, MOST_BLOCKS = 8, ROUND = 128, THREADS = 256, HELD = 6, UNITS = 4 };
+/* Of recurrence.cu. ROUND: weights of a row that the lanes of a warp have four of. In clusters layers of
+ * several gates with more than FEW_UNITS have twice the warps, and WIDE_HELD of the rounds of all gates in
+ * registers. Shared memory has room for as many. */
+enum { FEW_UNITS = 256, MOST_BLOCKS = 8, ROUND = 128, WARPS = 8, UNITS = 4, WIDE_HELD = 6 };
+/* Of teams. HELD: rounds of a lane in registers. A GPU has TEAM_BLOCKS of them at once, one a multiprocessor.
+ * The states of a block are STATE bytes at most, which needs no permission, and its weights STORED. */
+enum {
+    HELD = 32,
+    TEAM_BLOCKS = 128,
+    STATE = 48 << 10,
+    STORED = 172 << 10,
+    MOST_ROWS = 8,
+    MOST_UNITS = 4096
+};
 
 static int is_known(const Recurrent *a, const Recurrent *b)
 {
     return a->hidden == b->hidden && a->layers == b->layers && a->directions == b->directions;
 }
 
-static int is_wide(const Recurrence *r)
+static int smaller(int a, int b)
 {
-    return r->call.gates > 1 && r->hidden > FEW_UNITS;
+    return a < b ? a : b;
 }
 
-static int threads_of(const Recurrence *r)
-{
-    return is_wide(r) ? 2 * THREADS : THREADS;
-}
-
-/* Rounds of all gates. */
+/* Rounds of all gates of a unit. */
 static int rounds_of(const Recurrence *r)
 {
     return (int)r->call.gates * ((r->hidden + ROUND - 1) / ROUND);
 }
 
-/* Bytes of shared memory for weights. */
-static int stored_of(const Recurrence *r)
+static int blocks_of(const Recurrence *r, const RecurrenceShape *s)
 {
-    return is_wide(r) ? (rounds_of(r) - HELD) * UNITS * threads_of(r) * 16 : 0;
+    return (r->hidden + s->warps * s->units - 1) / (s->warps * s->units);
 }
 
-int recurrence_units(const Recurrence *r)
+/* Bytes of shared memory for weights. */
+static int stored_of(const Recurrence *r, const RecurrenceShape *s)
 {
-    return r->hidden > FEW_UNITS ? 64 : 32;
+    return (rounds_of(r) - s->held) * s->units * s->warps * 32 * 16;
+}
+
+/* Groups of rows, one after another. */
+static double rounds_of_rows(const Recurrence *r, const RecurrenceShape *s, int at_once)
+{
+    return ceil(ceil((double)r->batch.at[0] / s->rows) * (s->teams ? 1 : r->call.directions) /
+                at_once);
+}
+
+/* Microseconds (2026-11-29, H200 and sim:h100). A step of a cell takes a library's kernels LIBRARY, and its
+ * products at FLOPS of a microsecond. A step of a cluster takes BARRIER, and ROW for each row and gate of 128
+ * weights; a layer SETUP, until the weights are in registers, and INPUTS for each product of the inputs. */
+static const double library_us = 5, flops = 1.5e7, barrier_us = 0.4, row_us = 0.08, setup_us = 6,
+                    inputs_us = 4, enough = 0.6;
+enum { CLUSTERS = 16 /* that a GPU runs at once */ };
+
+/* Of teams. A step takes EXCHANGE, until all blocks have what the others gave, and its words come from L2 at
+ * WORDS bytes of a microsecond. CLOCK: cycles of it. */
+static const double exchange_us = 1.4, words = 4e6, clock_us = 1700;
+
+static double step_of_team(const Recurrence *r, const RecurrenceShape *s)
+{
+    const double gates = r->call.gates, chunks = ceil((double)r->hidden / ROUND), warps = s->warps,
+                 sums = s->rows * s->units * gates * warps, products = sums * chunks * 1.2,
+                 loads =
+                     warps * 2 *
+                     (s->rows * chunks + (rounds_of(r) - s->held) * s->units * ceil(s->rows / 2.)),
+                 all = (double)blocks_of(r, s) * s->teams * r->call.directions;
+    return exchange_us + all * s->rows * r->hidden * 8 / words +
+           (products + loads + sums) / clock_us;
+}
+
+static int cluster_of(const Recurrence *r, RecurrenceShape *s)
+{
+    const int wide = r->call.gates > 1 && r->hidden > FEW_UNITS;
+    const int64_t all = r->call.directions * r->batch.at[0];
+    *s = (RecurrenceShape){.warps = wide ? 2 * WARPS : WARPS,
+                           .units = !wide && r->hidden > FEW_UNITS ? 2 * UNITS : UNITS,
+                           .held = wide ? WIDE_HELD : rounds_of(r),
+                           .rows = 1};
+    if (blocks_of(r, s) > MOST_BLOCKS || rounds_of(r) > (wide ? 2 * WIDE_HELD : rounds_of(r)))
+        return 0;
+    while (!wide && s->rows < MOST_ROWS && s->rows * CLUSTERS < all) s->rows *= 2;
+    s->us = rounds_of_rows(r, s, CLUSTERS) *
+            (setup_us + (double)r->steps.at[0] * (barrier_us + row_us * s->rows * rounds_of(r)));
+    return 1;
+}
+
+/* 0: the team has too many blocks, or these have no room. */
+static int measure_team(const Recurrence *r, RecurrenceShape *s)
+{
+    const int blocks = blocks_of(r, s) * r->call.directions,
+              width = (r->hidden + ROUND - 1) / ROUND * ROUND;
+    const double groups = ceil((double)r->batch.at[0] / s->rows);
+    s->held = smaller(rounds_of(r), HELD / s->units);
+    if (blocks > TEAM_BLOCKS || 8 * s->rows * width > STATE || stored_of(r, s) > STORED) return 0;
+    s->teams = TEAM_BLOCKS / blocks;
+    if (s->teams > groups) s->teams = (int)groups;
+    s->us = setup_us + rounds_of_rows(r, s, s->teams) * (double)r->steps.at[0] * step_of_team(r, s);
+    return 1;
+}
+
+static int team_of(const Recurrence *r, RecurrenceShape *best)
+{
+    int found = 0;
+    for (int units = 1; units <= UNITS; units *= 2)
+        for (int rows = 1; rows <= MOST_ROWS; rows *= 2) {
+            RecurrenceShape s = {.warps = WARPS, .units = units, .rows = rows};
+            if (!measure_team(r, &s) || (found && s.us >= best->us)) continue;
+            *best = s;
+            found = 1;
+        }
+    return found;
 }
 
 int recurrence_read(const Nodes *n, int node, Recurrence *out)
 {
     const Node *x = &n->node[node];
+    RecurrenceShape s;
     if (x->kind != NODE_KEPT || x->dtype != DTYPE_F32) return 0;
     *out = (Recurrence){.line = x->line};
     for (int k = 0; k < SIZE_BINDINGS; k++) {
@@ -58,35 +137,14 @@ int recurrence_read(const Nodes *n, int node, Recurrence *out)
         if (!is_known(&at, &out->call)) return 0;
         out->steps.at[k] = at.steps, out->batch.at[k] = at.batch;
     }
+    if (out->call.hidden > MOST_UNITS) return 0;
     out->hidden = (int)out->call.hidden;
-    return out->call.hidden <= MOST_BLOCKS * recurrence_units(out) &&
-           (!is_wide(out) || rounds_of(out) <= 2 * HELD);
-}
-
-/* Microseconds (2026-11-29, H200 and sim:h100). A step of a cell takes a library's kernels LIBRARY, and its
- * products at FLOPS of a microsecond. A step of a cluster takes BARRIER, and ROW for each row and gate of 128
- * weights; a layer SETUP, until the weights are in registers, and INPUTS for each product of the inputs. */
-static const double library_us = 5, flops = 1.5e7, barrier_us = 0.4, row_us = 0.08, setup_us = 6,
-                    inputs_us = 4, enough = 0.6;
-enum { CLUSTERS = 16 /* that a GPU runs at once */, MOST_ROWS = 8 };
-
-/* Rows of the batch that a cluster has. */
-int recurrence_rows(const Recurrence *r)
-{
-    const int64_t all = r->call.directions * r->batch.at[0];
-    int rows = 1;
-    if (is_wide(r)) return 1; /* registers have no room for more */
-    while (rows < MOST_ROWS && rows * CLUSTERS < all) rows *= 2;
-    return rows;
+    return cluster_of(out, &s) || team_of(out, &s);
 }
 
 double recurrence_us(const Recurrence *r)
 {
-    const Recurrent *c = &r->call;
-    const int rows = recurrence_rows(r);
-    const double clusters = c->directions * ceil((double)r->batch.at[0] / rows),
-                 step = barrier_us + row_us * rows * rounds_of(r);
-    return ceil(clusters / CLUSTERS) * c->layers * (setup_us + (double)r->steps.at[0] * step);
+    return r->call.layers * r->shape.us;
 }
 
 static double library_time(const Recurrence *r)
@@ -96,17 +154,26 @@ static double library_time(const Recurrence *r)
     return c->layers * c->directions * (double)r->steps.at[0] * (library_us + products);
 }
 
-int recurrence_choose(const Nodes *n, const Recurrence *r)
+int recurrence_choose(const Nodes *n, Recurrence *r)
 {
+    enum { LIBRARY, CLUSTERS_WAY, TEAMS_WAY };
     char key[GRAPH_NAME];
+    RecurrenceShape cluster, team;
+    const int clusters = cluster_of(r, &cluster), teams = team_of(r, &team),
+              own = clusters && (!teams || cluster.us <= team.us) ? CLUSTERS_WAY : TEAMS_WAY;
     const double inputs = inputs_us * r->call.layers * r->call.directions,
-                 own = recurrence_us(r) + inputs;
+                 us = (own == TEAMS_WAY ? team : cluster).us * r->call.layers + inputs;
     int node = 0;
     while (n->node[node].kind != NODE_KEPT || n->node[node].line != r->line) node++;
     node_key(n, node, key);
-    return genes_choose(
-        n->genes, key,
-        &(GenePoint){.gene = GENE_LAYERS, .by_default = own < enough * library_time(r), .most = 1});
+    const int way =
+        genes_choose(n->genes, key,
+                     &(GenePoint){.gene = GENE_LAYERS,
+                                  .by_default = us < enough * library_time(r) ? own : LIBRARY,
+                                  .most = teams ? TEAMS_WAY : CLUSTERS_WAY,
+                                  .step = clusters ? 0 : TEAMS_WAY});
+    r->shape = way == TEAMS_WAY ? team : cluster;
+    return way;
 }
 
 int recurrence_multiplies(const Recurrence *r, int tensor)
@@ -134,11 +201,6 @@ typedef struct {
     int n_lines;
 } RecurrenceWriter;
 
-static int blocks_of(const Recurrence *r)
-{
-    return (r->hidden + recurrence_units(r) - 1) / recurrence_units(r);
-}
-
 /* What a layer writes. The last one's y may not be needed. */
 static int yields_of(const RecurrenceWriter *w, int layer)
 {
@@ -157,9 +219,11 @@ static void put_parameters(const RecurrenceWriter *w, int yields)
         buffer_printf(b, "const float *gates_%d, const float *weight_%d, ", d, d);
         if (c->biases) buffer_printf(b, "const float *bias_%d, ", d);
     }
-    buffer_printf(b, "const float *h, %s%s%s%sint steps, int batch", c->c ? "const float *c, " : "",
-                  yields & YIELDS_Y ? "float *y, " : "", yields & YIELDS_H ? "float *last_h, " : "",
-                  yields & YIELDS_C ? "float *last_c, " : "");
+    buffer_printf(b, "const float *h, %s%s%s%s%sint steps, int batch",
+                  c->c ? "const float *c, " : "", yields & YIELDS_Y ? "float *y, " : "",
+                  yields & YIELDS_H ? "float *last_h, " : "",
+                  yields & YIELDS_C ? "float *last_c, " : "",
+                  w->r->shape.teams ? "float2 *words, int number, " : "");
 }
 
 /* "direction ? bias_1 : bias_0" */
@@ -171,15 +235,35 @@ static void put_choice(const RecurrenceWriter *w, const char *name)
         buffer_printf(w->t->source, "%s_0, ", name);
 }
 
-static void put_kernel(const RecurrenceWriter *w, const char *name, int yields)
+static void put_way(const RecurrenceWriter *w, int yields)
 {
     static const char *const kinds[] = {"CELL_TANH", "CELL_RELU", "CELL_GRU", "CELL_LSTM"};
-    const Recurrent *c = &w->r->call;
-    const int rows = recurrence_rows(w->r), blocks = blocks_of(w->r);
+    const Recurrence *r = w->r;
+    const RecurrenceShape *s = &r->shape;
+    const int pairs = s->rows > 1 ? 2 : 1;
     Buffer *b = w->t->source;
-    buffer_printf(
-        b, "extern \"C\" __global__ void __cluster_dims__(%d, 1, 1) __launch_bounds__(%d) %s(",
-        blocks, threads_of(w->r), name);
+    buffer_printf(b, "    using Z = RecurrentSizes<%s, %d, %d, %d, %d, %d, %d>;\n",
+                  kinds[r->call.kind], r->hidden, pairs, s->rows / pairs, s->warps, s->units,
+                  s->held);
+    if (s->teams)
+        buffer_printf(b,
+                      "    const RecurrentTeam<Z> way = {words + state, (long long)batch * %d, "
+                      "(unsigned)number, batch, steps};\n",
+                      r->hidden * r->call.directions);
+    else
+        buffer_puts(b, "    const RecurrentCluster<Z> way = {};\n");
+    buffer_printf(b, "    recurrent<Z, %s, %d>(cell, layer, way, direction);\n}\n\n",
+                  r->call.biases ? "true" : "false", yields);
+}
+
+static void put_kernel(const RecurrenceWriter *w, const char *name, int yields)
+{
+    const Recurrent *c = &w->r->call;
+    const RecurrenceShape *s = &w->r->shape;
+    Buffer *b = w->t->source;
+    buffer_puts(b, "extern \"C\" __global__ void ");
+    if (!s->teams) buffer_printf(b, "__cluster_dims__(%d, 1, 1) ", blocks_of(w->r, s));
+    buffer_printf(b, "__launch_bounds__(%d) %s(", 32 * s->warps, name);
     put_parameters(w, yields);
     buffer_printf(b,
                   ")\n{\n    const int direction = %s;\n"
@@ -197,12 +281,8 @@ static void put_kernel(const RecurrenceWriter *w, const char *name, int yields)
         c->c ? "c + state" : "nullptr", yields & YIELDS_Y ? "y" : "nullptr",
         yields & YIELDS_H ? "last_h + state" : "nullptr",
         yields & YIELDS_C ? "last_c + state" : "nullptr", w->r->hidden * c->directions);
-    buffer_printf(b,
-                  "%s};\n    recurrent<%s, %d, %d, %d, %s, %d>(cell, layer, blockIdx.x / %d, "
-                  "direction);\n}\n\n",
-                  c->batch_first ? "1, steps" : "batch, 1", kinds[c->kind], w->r->hidden,
-                  rows > 1 ? 2 : 1, rows > 1 ? rows / 2 : 1, c->biases ? "true" : "false", yields,
-                  blocks);
+    buffer_printf(b, "%s};\n", c->batch_first ? "1, steps" : "batch, 1");
+    put_way(w, yields);
 }
 
 /* ---- the plan ---- */
@@ -229,16 +309,28 @@ static void put_state(const RecurrenceWriter *w, const char *name, int layer)
     buffer_puts(w->t->plan, ", ");
 }
 
+static void put_grid(const RecurrenceWriter *w, const char *kernel)
+{
+    const RecurrenceShape *s = &w->r->shape;
+    const int blocks = blocks_of(w->r, s), stored = stored_of(w->r, s);
+    Buffer *p = w->t->plan;
+    buffer_printf(p, "//@ launch %s%s<<<dim3(", s->teams ? "cooperative " : "", kernel);
+    if (s->teams)
+        buffer_printf(p, "%d", blocks * s->teams);
+    else
+        buffer_printf(p, "ceil_div(%s, %d) * %d", w->batch, s->rows, blocks);
+    buffer_printf(p, ", %d), %d", w->r->call.directions, 32 * s->warps);
+    if (stored) buffer_printf(p, ", %d", stored);
+    buffer_puts(p, ">>>(");
+}
+
 static void put_launch(const RecurrenceWriter *w, const char *kernel, int layer, const char *y)
 {
     const Recurrent *c = &w->r->call;
     const char *const *name = w->names->tensor, *const *result = w->names->result;
-    const int yields = yields_of(w, layer), blocks = blocks_of(w->r);
+    const int yields = yields_of(w, layer);
     Buffer *p = w->t->plan;
-    buffer_printf(p, "//@ launch %s<<<dim3(ceil_div(%s, %d) * %d, %d), %d", kernel, w->batch,
-                  recurrence_rows(w->r), blocks, c->directions, threads_of(w->r));
-    if (stored_of(w->r)) buffer_printf(p, ", %d", stored_of(w->r));
-    buffer_puts(p, ">>>(");
+    put_grid(w, kernel);
     for (int d = 0; d < c->directions; d++) {
         Cell cell = recurrent_cell(c, layer, d);
         buffer_printf(p, "recurrent_%d_gates_%d_%d, %s, ", w->t->number, layer, d,
@@ -250,7 +342,27 @@ static void put_launch(const RecurrenceWriter *w, const char *kernel, int layer,
     if (yields & YIELDS_Y) buffer_printf(p, "%s, ", y);
     if (yields & YIELDS_H) put_state(w, result[1], layer);
     if (yields & YIELDS_C) put_state(w, result[2], layer);
+    if (w->r->shape.teams)
+        buffer_printf(p, "recurrent_%d_words, %d * (%s), ", w->t->number, layer, w->steps);
     buffer_printf(p, "%s, %s)\n", w->steps, w->batch);
+}
+
+/* The words of teams, of two steps. */
+static void put_words(const RecurrenceWriter *w)
+{
+    enum { THREADS = 256 };
+    const int n = w->t->number, each = 2 * w->r->hidden * w->r->call.directions;
+    if (!w->r->shape.teams) return;
+    buffer_printf(w->t->source,
+                  "extern \"C\" __global__ void recurrent_%d_clear(float2 *words, long long n)\n{\n"
+                  "    recurrent_clear(words, n);\n}\n\n",
+                  n);
+    buffer_printf(
+        w->t->plan,
+        "//@ buffer float2 recurrent_%d_words[%d * (%s)]\n"
+        "//@ launch recurrent_%d_clear<<<ceil_div(%d * (%s), %d), %d>>>(recurrent_%d_words, "
+        "%d * (%s))\n",
+        n, each, w->batch, n, each, w->batch, THREADS, THREADS, n, each, w->batch);
 }
 
 static void put_layers(RecurrenceWriter *w)
@@ -263,6 +375,7 @@ static void put_layers(RecurrenceWriter *w)
     const int two = last && yields_of(w, 0) != yields_of(w, last);
     put_kernel(w, kernel[0], yields_of(w, 0));
     if (two) put_kernel(w, kernel[1], yields_of(w, last));
+    put_words(w);
     for (int layer = 0; layer <= last; layer++) {
         put_products(w, layer, layer ? x : w->names->tensor[c->x_index]);
         snprintf(y, sizeof y, "recurrent_%d_y_%d", n, layer);

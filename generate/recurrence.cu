@@ -1,6 +1,6 @@
-// Recurrent layers in generated kernels. The blocks of a cluster run all steps of one direction of a layer
-// for some rows of the batch. The weights of the state stay in registers, and what these have no room for in
-// shared memory.
+// Recurrent layers in generated kernels. The blocks of a cluster, or of a team of a cooperative launch, run
+// all steps of one direction of a layer for some rows of the batch. The weights of the state stay in
+// registers, and what these have no room for in shared memory.
 
 //@ recurrent
 __device__ __forceinline__ float recurrent_sigmoid(float x)
@@ -84,17 +84,25 @@ struct RecurrentLayer {
 
 enum { CELL_TANH, CELL_RELU, CELL_GRU, CELL_LSTM };
 
-// The sizes of a kernel. A block has BLOCK_UNITS units, and a warp UNITS of them with all of their gates, for
-// ROWS rows of the batch at a time. SAME lanes end with the same numbers of a unit and a row. A lane has four
-// weights of each CHUNK of a gate's row, PARTS for a unit, and HELD of them in registers.
-template <int KIND, int N, int R> struct RecurrentSizes {
-    static constexpr int ROWS = R, GATES = KIND == CELL_LSTM ? 4 : KIND == CELL_GRU ? 3 : 1;
-    static constexpr bool WIDE = KIND >= CELL_GRU && N > 256;
-    static constexpr int WARPS = WIDE ? 16 : 8, THREADS = 32 * WARPS,
-                         UNITS = KIND < CELL_GRU && N > 256 ? 8 : 4, BLOCK_UNITS = WARPS * UNITS,
-                         BLOCKS = (N + BLOCK_UNITS - 1) / BLOCK_UNITS, CHUNKS = (N + 127) / 128,
-                         WIDTH = CHUNKS * 128, PARTS = GATES * CHUNKS, HELD = WIDE ? 6 : PARTS,
+// The sizes of a kernel. A block has WARPS warps, and a warp UNITS units with all of their gates, for ROWS
+// rows of the batch at a time, TILES times. SAME lanes end with the same numbers of a unit and a row. A lane
+// has four weights of each CHUNK of a gate's row, PARTS for a unit, and HELD of them in registers.
+template <int KIND_, int N_, int ROWS_, int TILES_, int WARPS_, int UNITS_, int HELD_>
+struct RecurrentSizes {
+    static constexpr int KIND = KIND_, N = N_, ROWS = ROWS_, TILES = TILES_, WARPS = WARPS_,
+                         UNITS = UNITS_, HELD = HELD_, ALL = ROWS * TILES, THREADS = 32 * WARPS,
+                         GATES = KIND == CELL_LSTM  ? 4
+                                 : KIND == CELL_GRU ? 3
+                                                    : 1,
+                         BLOCK_UNITS = WARPS * UNITS, BLOCKS = (N + BLOCK_UNITS - 1) / BLOCK_UNITS,
+                         CHUNKS = (N + 127) / 128, WIDTH = CHUNKS * 128, PARTS = GATES * CHUNKS,
                          SAME = 32 / (ROWS * UNITS), OWN_BIAS = KIND == CELL_GRU ? 2 : GATES;
+};
+
+// What a lane has of a group of rows: its unit, and its row of each tile.
+struct RecurrentPlace {
+    int base, row, unit, part;
+    bool is_unit;
 };
 
 // A thread's weights. Those of its own unit come first.
@@ -107,8 +115,9 @@ template <typename Z> struct RecurrentWeights {
         return recurrent_stored[((part - Z::HELD) * Z::UNITS + u) * Z::THREADS + threadIdx.x];
     }
 
-    template <int N> __device__ __forceinline__ void read(const float *from, int first, int mine)
+    __device__ __forceinline__ void read(const float *from, int first, int mine)
     {
+        constexpr int N = Z::N;
 #pragma unroll
         for (int u = 0; u < Z::UNITS; u++)
 #pragma unroll
@@ -130,14 +139,14 @@ template <typename Z> struct RecurrentWeights {
 };
 
 // The states of the rows from `base` on, and zeros in the other half.
-template <int N, int THREADS, int ROWS, int WIDTH>
+template <typename Z>
 __device__ __forceinline__ void recurrent_begin(const float *h, int base, int batch,
-                                                float (&state)[2][ROWS][WIDTH])
+                                                float (&state)[2][Z::ALL][Z::WIDTH])
 {
-    for (int i = threadIdx.x; i < 2 * ROWS * WIDTH; i += THREADS) {
-        const int k = i % WIDTH, row = base + i / WIDTH;
-        const bool is_state = k < N && i < ROWS * WIDTH && row < batch;
-        state[0][0][i] = is_state ? h[(long long)row * N + k] : 0.f;
+    for (int i = threadIdx.x; i < 2 * Z::ALL * Z::WIDTH; i += Z::THREADS) {
+        const int k = i % Z::WIDTH, row = base + i / Z::WIDTH;
+        const bool is_state = k < Z::N && i < Z::ALL * Z::WIDTH && row < batch;
+        state[0][0][i] = is_state ? h[(long long)row * Z::N + k] : 0.f;
     }
 }
 
@@ -194,85 +203,232 @@ __device__ __forceinline__ float recurrent_unit(const float *x, const float *s, 
     }
 }
 
-// Sends a unit's h to all blocks of the cluster: each of the SAME lanes to some of them. to: the first one's.
-template <int BLOCKS, int SAME>
-__device__ __forceinline__ void recurrent_share(const float *at, unsigned to, unsigned next,
-                                                int part, float h)
-{
-    if (part < BLOCKS) recurrent_send(to + next, h);
-#pragma unroll
-    for (int b = SAME; b < BLOCKS; b += SAME)
-        if (b + part < BLOCKS) recurrent_send(recurrent_place(at, b + part) + next, h);
-}
+// Blocks of a cluster write what their units give into the shared memory of all of them.
+template <typename Z> struct RecurrentCluster {
+    static constexpr bool ONCE = true;
+    unsigned to[Z::TILES];
 
-// One direction of a layer for group `group` of ROWS * TILES rows. What the units give goes to all blocks of
-// the cluster. YIELDS: bits of y, h and c that are written.
-template <int KIND, int N, int ROWS, int TILES, bool HAS_BIAS, int YIELDS>
-__device__ __forceinline__ void recurrent(const RecurrentCell &cell, const RecurrentLayer &layer,
-                                          int group, int direction)
-{
-    using Z = RecurrentSizes<KIND, N, ROWS>;
-    __shared__ __align__(16) float state[2][TILES * ROWS][Z::WIDTH];
-    const int rank = blockIdx.x % Z::BLOCKS, part = threadIdx.x % Z::SAME,
-              row = threadIdx.x / Z::SAME % ROWS,
-              unit = rank * Z::BLOCK_UNITS + threadIdx.x / (Z::SAME * ROWS),
-              base = group * ROWS * TILES;
-    const bool is_unit = N % Z::BLOCK_UNITS == 0 || unit < N;
-    RecurrentWeights<Z> weights;
-    weights.template read<N>(cell.weight, (rank * Z::WARPS + threadIdx.x / 32) * Z::UNITS,
-                             threadIdx.x % 32 / (Z::SAME * ROWS));
-    recurrent_begin<N, Z::THREADS>(cell.h, base, layer.batch, state);
-    float bias[Z::GATES], own[TILES], input[TILES][Z::GATES];
-    bool has[TILES];
-    const float *gates[TILES];
-    float *y[TILES];
-    unsigned to[TILES];
-    const long long step = direction ? -layer.step : layer.step;
+    __device__ __forceinline__ void begin(const float (&state)[2][Z::ALL][Z::WIDTH],
+                                          const RecurrentPlace &own)
+    {
 #pragma unroll
-    for (int g = 0; g < Z::GATES; g++)
-        bias[g] = HAS_BIAS && is_unit ? cell.bias[g * N + unit] : 0.f;
-#pragma unroll
-    for (int i = 0; i < TILES; i++) {
-        const long long r = base + i * ROWS + row,
-                        line = r * layer.row + (direction ? (layer.steps - 1) * layer.step : 0);
-        has[i] = row < layer.batch - (base + i * ROWS) && is_unit;
-        own[i] =
-            KIND >= CELL_GRU && has[i] ? (KIND == CELL_LSTM ? cell.c : cell.h)[r * N + unit] : 0.f;
-        gates[i] = cell.gates + line * (Z::GATES * N) + unit;
-        y[i] = layer.y + line * layer.across + direction * N + unit;
-        to[i] = recurrent_place(&state[0][i * ROWS + row][unit], part % Z::BLOCKS);
-#pragma unroll
-        for (int g = 0; g < Z::GATES; g++) input[i][g] = has[i] ? gates[i][g * N] : 0.f;
-    }
-    recurrent_arrive();
-    recurrent_wait();
-    for (int t = 0; t < layer.steps; t++) {
-        float h[TILES];
-#pragma unroll
-        for (int i = 0; i < TILES; i++) {
-            float x[Z::GATES], sum[ROWS * Z::UNITS][Z::GATES] = {};
-            gates[i] += step * (Z::GATES * N);
-#pragma unroll
-            for (int g = 0; g < Z::GATES; g++) {
-                x[g] = g < Z::OWN_BIAS ? input[i][g] + bias[g] : input[i][g];
-                if (t + 1 < layer.steps && has[i]) input[i][g] = gates[i][g * N];
-            }
-            recurrent_sums(weights, &state[t % 2][i * ROWS], row, sum);
-            h[i] = recurrent_unit<KIND>(x, sum[0], bias[Z::GATES - 1], own[i]);
-            if (is_unit)
-                recurrent_share<Z::BLOCKS, Z::SAME>(&state[0][i * ROWS + row][unit], to[i],
-                                                    t % 2 ? 0 : sizeof state[0], part, h[i]);
-        }
+        for (int i = 0; i < Z::TILES; i++)
+            to[i] =
+                recurrent_place(&state[0][i * Z::ROWS + own.row][own.unit], own.part % Z::BLOCKS);
         recurrent_arrive();
-#pragma unroll
-        for (int i = 0; i < TILES; i++) {
-            if ((YIELDS & 1) && has[i] && !part) *y[i] = h[i];
-            y[i] += step * layer.across;
-            if (t + 1 < layer.steps || !has[i] || part) continue;
-            const long long at = (long long)(base + i * ROWS + row) * N + unit;
-            if (YIELDS & 2) layer.h[at] = h[i];
-            if (YIELDS & 4) layer.c[at] = own[i];
-        }
         recurrent_wait();
     }
+
+    // Each of the SAME lanes sends to some blocks. to: the first one's.
+    __device__ __forceinline__ void send(const float (&state)[2][Z::ALL][Z::WIDTH],
+                                         const RecurrentPlace &own, int i, int t, float h)
+    {
+        const unsigned next = t % 2 ? 0 : sizeof state[0];
+        if (own.is_unit && own.part < Z::BLOCKS) recurrent_send(to[i] + next, h);
+#pragma unroll
+        for (int b = Z::SAME; b < Z::BLOCKS; b += Z::SAME)
+            if (own.is_unit && b + own.part < Z::BLOCKS)
+                recurrent_send(
+                    recurrent_place(&state[0][i * Z::ROWS + own.row][own.unit], b + own.part) +
+                        next,
+                    h);
+    }
+
+    __device__ __forceinline__ void arrive()
+    {
+        recurrent_arrive();
+    }
+
+    __device__ __forceinline__ void wait(float (&)[2][Z::ALL][Z::WIDTH], const RecurrentPlace &,
+                                         int)
+    {
+        recurrent_wait();
+    }
+};
+
+// Blocks of a team write what their units give into words of global memory, each beside the number of its
+// step, and read those of all units until they have that number: who has a word knows that it is whole. A
+// word is written again two steps later, by a block that has read what all blocks gave since they read it.
+template <typename Z> struct RecurrentTeam {
+    static constexpr bool ONCE = false;
+    float2 *words;
+    long long half;  // words of a step
+    unsigned number; // of the last step before
+    int batch, steps;
+
+    __device__ __forceinline__ void begin(const float (&)[2][Z::ALL][Z::WIDTH],
+                                          const RecurrentPlace &)
+    {
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ void send(const float (&)[2][Z::ALL][Z::WIDTH],
+                                         const RecurrentPlace &own, int i, int t, float h)
+    {
+        const int row = own.base + i * Z::ROWS + own.row;
+        if (!own.is_unit || own.part || row >= batch || t + 1 == steps) return;
+        asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(words + t % 2 * half +
+                                                                 (long long)row * Z::N + own.unit),
+                     "l"((unsigned long long)(number + t + 1) << 32 | __float_as_uint(h))
+                     : "memory");
+    }
+
+    __device__ __forceinline__ void arrive()
+    {
+    }
+
+    // COUNT neighbouring words.
+    template <int COUNT>
+    static __device__ __forceinline__ void read(unsigned long long (&v)[COUNT], const float2 *from)
+    {
+        if constexpr (COUNT == 2)
+            asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+                         : "=l"(v[0]), "=l"(v[1])
+                         : "l"(from)
+                         : "memory");
+        else
+            asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v[0]) : "l"(from) : "memory");
+    }
+
+    __device__ __forceinline__ void wait(float (&state)[2][Z::ALL][Z::WIDTH],
+                                         const RecurrentPlace &own, int t)
+    {
+        constexpr int COUNT = Z::N % 2 ? 1 : 2, AT_ONCE = 4;
+        const float2 *from = words + t % 2 * half + (long long)own.base * Z::N;
+        const int n = t + 1 == steps ? 0 : min(Z::ALL, batch - own.base) * (Z::N / COUNT);
+        const unsigned now = number + t + 1;
+        for (int first = threadIdx.x; first < n; first += AT_ONCE * Z::THREADS) {
+            unsigned long long v[AT_ONCE][COUNT];
+            bool whole;
+            do {
+                whole = true;
+#pragma unroll
+                for (int j = 0; j < AT_ONCE; j++)
+                    if (first + j * Z::THREADS < n)
+                        read(v[j], from + (first + j * Z::THREADS) * COUNT);
+#pragma unroll
+                for (int j = 0; j < AT_ONCE; j++)
+#pragma unroll
+                    for (int e = 0; e < COUNT; e++)
+                        whole &= first + j * Z::THREADS >= n || v[j][e] >> 32 == now;
+            } while (!whole);
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; j++) {
+                const int at = (first + j * Z::THREADS) * COUNT;
+                if (at >= n * COUNT) break;
+#pragma unroll
+                for (int e = 0; e < COUNT; e++)
+                    state[(t + 1) % 2][at / Z::N][at % Z::N + e] =
+                        __uint_as_float((unsigned)v[j][e]);
+            }
+        }
+        __syncthreads();
+    }
+};
+
+// What a lane has of a layer: the inputs' part of the next step, c of an LSTM or h of a GRU, and where y
+// goes.
+template <typename Z> struct RecurrentLane {
+    float bias[Z::GATES], own[Z::TILES], input[Z::TILES][Z::GATES];
+    bool has[Z::TILES];
+    const float *gates[Z::TILES];
+    float *y[Z::TILES];
+
+    template <bool HAS_BIAS>
+    __device__ __forceinline__ void begin(const RecurrentCell &cell, const RecurrentLayer &layer,
+                                          const RecurrentPlace &at, int direction)
+    {
+        constexpr int N = Z::N;
+#pragma unroll
+        for (int g = 0; g < Z::GATES; g++)
+            bias[g] = HAS_BIAS && at.is_unit ? cell.bias[g * N + at.unit] : 0.f;
+#pragma unroll
+        for (int i = 0; i < Z::TILES; i++) {
+            const long long r = at.base + i * Z::ROWS + at.row,
+                            line = r * layer.row + (direction ? (layer.steps - 1) * layer.step : 0);
+            has[i] = at.row < layer.batch - (at.base + i * Z::ROWS) && at.is_unit;
+            own[i] = Z::KIND >= CELL_GRU && has[i]
+                         ? (Z::KIND == CELL_LSTM ? cell.c : cell.h)[r * N + at.unit]
+                         : 0.f;
+            gates[i] = cell.gates + line * (Z::GATES * N) + at.unit;
+            y[i] = layer.y + line * layer.across + direction * N + at.unit;
+#pragma unroll
+            for (int g = 0; g < Z::GATES; g++) input[i][g] = has[i] ? gates[i][g * N] : 0.f;
+        }
+    }
+};
+
+// All steps of a group of rows. YIELDS: bits of y, h and c that are written.
+template <typename Z, bool HAS_BIAS, int YIELDS, typename Way>
+__device__ __forceinline__ void recurrent_steps(const RecurrentCell &cell,
+                                                const RecurrentLayer &layer, Way way,
+                                                const RecurrentWeights<Z> &weights,
+                                                const RecurrentPlace &at, int direction)
+{
+    constexpr int N = Z::N;
+    __shared__ __align__(16) float state[2][Z::ALL][Z::WIDTH];
+    recurrent_begin<Z>(cell.h, at.base, layer.batch, state);
+    const long long step = direction ? -layer.step : layer.step;
+    RecurrentLane<Z> lane;
+    lane.template begin<HAS_BIAS>(cell, layer, at, direction);
+    way.begin(state, at);
+    for (int t = 0; t < layer.steps; t++) {
+        float h[Z::TILES];
+#pragma unroll
+        for (int i = 0; i < Z::TILES; i++) {
+            float x[Z::GATES], sum[Z::ROWS * Z::UNITS][Z::GATES] = {};
+            lane.gates[i] += step * (Z::GATES * N);
+#pragma unroll
+            for (int g = 0; g < Z::GATES; g++) {
+                x[g] = g < Z::OWN_BIAS ? lane.input[i][g] + lane.bias[g] : lane.input[i][g];
+                if (t + 1 < layer.steps && lane.has[i]) lane.input[i][g] = lane.gates[i][g * N];
+            }
+            recurrent_sums(weights, &state[t % 2][i * Z::ROWS], at.row, sum);
+            h[i] = recurrent_unit<Z::KIND>(x, sum[0], lane.bias[Z::GATES - 1], lane.own[i]);
+            way.send(state, at, i, t, h[i]);
+        }
+        way.arrive();
+#pragma unroll
+        for (int i = 0; i < Z::TILES; i++) {
+            if ((YIELDS & 1) && lane.has[i] && !at.part) *lane.y[i] = h[i];
+            lane.y[i] += step * layer.across;
+            if (t + 1 < layer.steps || !lane.has[i] || at.part) continue;
+            const long long to = (long long)(at.base + i * Z::ROWS + at.row) * N + at.unit;
+            if (YIELDS & 2) layer.h[to] = h[i];
+            if (YIELDS & 4) layer.c[to] = lane.own[i];
+        }
+        way.wait(state, at, t);
+    }
+}
+
+// One direction of a layer. The blocks of a cluster have one group of rows, those of a team every group that
+// is as many behind another as there are teams.
+template <typename Z, bool HAS_BIAS, int YIELDS, typename Way>
+__device__ __forceinline__ void recurrent(const RecurrentCell &cell, const RecurrentLayer &layer,
+                                          const Way &way, int direction)
+{
+    const int rank = blockIdx.x % Z::BLOCKS,
+              unit = rank * Z::BLOCK_UNITS + threadIdx.x / (Z::SAME * Z::ROWS);
+    RecurrentPlace at = {0, (int)threadIdx.x / Z::SAME % Z::ROWS, unit, (int)threadIdx.x % Z::SAME,
+                         Z::N % Z::BLOCK_UNITS == 0 || unit < Z::N};
+    RecurrentWeights<Z> weights;
+    weights.read(cell.weight, (rank * Z::WARPS + threadIdx.x / 32) * Z::UNITS,
+                 threadIdx.x % 32 / (Z::SAME * Z::ROWS));
+    int group = blockIdx.x / Z::BLOCKS;
+    if constexpr (Way::ONCE) {
+        at.base = group * Z::ALL;
+        recurrent_steps<Z, HAS_BIAS, YIELDS>(cell, layer, way, weights, at, direction);
+    } else {
+        for (; group * Z::ALL < layer.batch; group += gridDim.x / Z::BLOCKS) {
+            at.base = group * Z::ALL;
+            recurrent_steps<Z, HAS_BIAS, YIELDS>(cell, layer, way, weights, at, direction);
+        }
+    }
+}
+
+// No word has a number yet.
+__device__ __forceinline__ void recurrent_clear(float2 *words, long long n)
+{
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) words[i] = make_float2(0.f, 0.f);
 }

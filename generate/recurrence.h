@@ -6,21 +6,29 @@
 #include "generate/kernel.h"
 #include "ops/nn/op_recurrent.h"
 
+/* How kernels compute a layer. Blocks of a cluster, or of a team, have ROWS rows of the batch at a time. */
+typedef struct {
+    int teams;        /* of a direction, blocks of one cooperative launch; 0: clusters */
+    int warps, units; /* of a block; of a warp */
+    int held;         /* of the weights of a unit in registers, of 128 each */
+    int rows;
+    double us; /* of a layer, by the timed sizes */
+} RecurrenceShape;
+
 typedef struct {
     int line;
     Recurrent call; /* at the timed sizes */
     Size steps, batch;
     int hidden; /* units of a layer, a number */
+    RecurrenceShape shape;
 } Recurrence;
 
-/* Units of a block: one gate leaves room for the weights of more. */
-int recurrence_units(const Recurrence *r);
 /* 1: a kept node is a result of recurrent layers that kernels can compute. */
 int recurrence_read(const Nodes *n, int node, Recurrence *out);
-/* 1: the schedule has kernels for them; by default where these are faster, by the timed sizes. */
-int recurrence_choose(const Nodes *n, const Recurrence *r);
-int recurrence_rows(const Recurrence *r);  /* rows of the batch that a cluster has */
-double recurrence_us(const Recurrence *r); /* of all layers, by the timed sizes */
+/* Not 0: the schedule has kernels for them, of r->shape; by default where these are faster, by the timed
+ * sizes. */
+int recurrence_choose(const Nodes *n, Recurrence *r);
+double recurrence_us(const Recurrence *r); /* of all layers */
 
 /* Tensors and results in the plan. tensor: by index in the call; of those that recurrence_multiplies it is
  * the name of a tensor, of the others that of memory in C order. result: of y, h and c; NULL: nothing reads
