@@ -224,6 +224,14 @@ static int is_homogeneous(const GraphCall *c)
                                                 "contiguous", "aten.to.", "aten._to_copy", NULL});
 }
 
+/* Operators whose results grow as their argument where it is large. */
+static int grows(const Op *op)
+{
+    return is_one_of(op, (const char *const[]){"aten.mul", "aten.div", "aten.add", "aten.sub",
+                                               "aten.rsub", "elu", "silu", "softplus", "hardswish",
+                                               "mish", NULL});
+}
+
 /* Multiplies what gives the value by a factor. */
 static void enlarge(Walk *k, int value, double by)
 {
@@ -249,9 +257,7 @@ static void enlarge(Walk *k, int value, double by)
     } else if (is_sum(op) && c->call.n_tensors > 1) {
         enlarge(k, c->in[0], by);
         enlarge(k, c->in[1], by);
-    } else if (is_homogeneous(c) ||
-               is_one_of(op, (const char *const[]){"aten.mul", "aten.div", "aten.add", "aten.sub",
-                                                   "aten.rsub", NULL})) {
+    } else if (is_homogeneous(c) || grows(op)) {
         enlarge(k, c->in[0], by);
     }
 }

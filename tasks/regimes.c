@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "tasks/carried.h"
 
 enum {
@@ -296,6 +297,8 @@ typedef struct {
     Variant variant;
     size_t length;  /* of a row */
     size_t rows;    /* of a vector */
+    uint64_t seed;  /* of the case */
+    int spiked;     /* an input has spikes */
     unsigned falls; /* VARIANT_FALLING: of Fall */
     int whole;      /* else it may not be negative */
     IntegerBounds range;
@@ -333,18 +336,21 @@ static double with_sign(const Change *c, double x, size_t row, size_t at)
 /* One element of a row, or of a vector, is far above the others: a part of a maximum misses it. */
 static int is_dominant(const Change *c, size_t row, size_t at)
 {
-    if (c->x->rank > 1) return at == (row * 40503 + 3) % c->length;
+    const uint64_t of[2] = {c->seed, row};
+    if (c->x->rank > 1) return at == random_hash(of, sizeof of) % c->length;
     return at == 3 && row / 5 == c->rows / 5 * 3 / 4;
 }
 
+/* The few rows of a case begin with another kind in each draw. Behind a product whose parameter has spikes
+ * (spike_at) it is these that make one element of a result large. */
 static double made_large(const Change *c, double x, size_t row, size_t at)
 {
-    switch (row % 5) {
+    uint64_t first = c->x->rank > 1 ? random_hash(&c->seed, sizeof c->seed) : 0;
+    switch ((row + first % 5) % 5) {
     case 0: return 64 * x;
     case 1: return x - 150;
     case 2: return x + 150;
-    case 3: return is_dominant(c, row, at) ? x + 300 : x;
-    default: return 8 * x;
+    default: return c->spiked ? 8 * x : is_dominant(c, row, at) ? x + 300 : x;
     }
 }
 
@@ -494,6 +500,8 @@ int regimes_change(const TaskCase *c, int input, size_t from, void *x, size_t n,
     int whole = of->parameter || of->draw != DRAW_UNIFORM || of->low < 0;
     Change change = {.x = of, .by = by, .variant = c->variant, .length = row_length(of, shape)};
     change.whole = whole;
+    change.seed = c->seed;
+    for (int i = 0; i < c->task->n_inputs; i++) change.spiked |= carried_of(c, i)->spikes;
     change.rows = of->rank == 1 ? (size_t)shape[0] / RUN : 0;
     change.falls = c->variant == VARIANT_FALLING ? falls_of(c->task) : 0;
     if (c->variant == VARIANT_RANGE) {
