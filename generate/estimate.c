@@ -15,7 +15,7 @@
 enum { SECTOR = 32, STEP_COST = 8, CALL_COST = 12, DIVISION_COST = 8, BASE_REGISTERS = 26 };
 static const double l2_share = 0.5, second_share = 0.25, kept_share = 0.6;
 
-/* The kernel's loops over threads. */
+/* The kernel's loops over threads. columns: of the longest pass over a row. */
 typedef struct {
     double rows, columns, threads, blocks, a_thread; /* a_thread: vectors of a row */
     double resident;                                 /* blocks of a multiprocessor */
@@ -55,6 +55,7 @@ static Shape shape_of(const Writer *w, const Profile *p)
 {
     Shape s = {.rows = 1, .columns = size_of(w, w->columns) / parts_of(w)};
     if (w->k->has_folds) {
+        s.columns = (double)writer_longest_pass(w);
         s.rows = size_of(w, w->k->rows);
         s.a_thread = ceil(s.columns / w->lanes / w->vec);
         s.threads = writer_threads(w);
@@ -75,13 +76,42 @@ static Shape shape_of(const Writer *w, const Profile *p)
     return s;
 }
 
-/* Reads of a load over the passes of its row; one that stays in registers is read once. */
-static double times_read(const Writer *w, int step)
+/* What the passes over a row do. times: in how many a step is needed, where a load that stays in registers is
+ * needed once; elements: of all these passes together; columns: of all passes. */
+typedef struct {
+    double times[KERNEL_STEPS], elements[KERNEL_STEPS], columns;
+} Row;
+
+static void add_pass(const Writer *w, const Pass *p, double columns, Row *r)
 {
-    int passes = writer_passes(w), n = 0;
-    if (!in_columns(w, step) || w->kept[step]) return 1;
-    for (int i = 0; i < w->k->n_roots; i++) n |= in_columns(w, w->k->root[i].step);
-    return fmax(1, passes + n);
+    unsigned char set[KERNEL_STEPS];
+    writer_needed(w, p, set);
+    for (int i = 0; i < w->k->n; i++) {
+        const int folds = p->level && writer_takes_part(w, p, i);
+        if (!folds && (!set[i] || !in_columns(w, i) || (w->kept[i] && r->times[i] > 0))) continue;
+        r->times[i]++;
+        r->elements[i] += columns;
+    }
+    r->columns += columns;
+}
+
+/* Folds over different axes are passes of their own. */
+static void count_passes(const Writer *w, Row *r)
+{
+    const Kernel *k = w->k;
+    const int most = writer_passes(w);
+    int stores = 0;
+    *r = (Row){0};
+    for (int level = 1; level <= most; level++)
+        for (int i = 0; i < k->n; i++) {
+            const Pass p = {level, k->step[i].over};
+            int first = writer_takes_part(w, &p, i);
+            for (int j = 0; j < i && first; j++) first = !writer_takes_part(w, &p, j);
+            if (first) add_pass(w, &p, size_of(w, p.over & w->columns) / parts_of(w), r);
+        }
+    for (int i = 0; i < k->n_roots; i++) stores |= in_columns(w, k->root[i].step);
+    const Pass last = {0, w->columns};
+    if (stores) add_pass(w, &last, size_of(w, writer_stored(w)) / parts_of(w), r);
 }
 
 /* Bytes that L2 hands over for a useful one. */
@@ -114,7 +144,7 @@ double point_work(const char *text)
     return n;
 }
 
-static void count_loads(const Writer *w, const Shape *s, const Profile *p, Work *k)
+static void count_loads(const Writer *w, const Shape *s, const Row *r, const Profile *p, Work *k)
 {
     double elements = s->rows * s->columns, row_bytes = 0;
     for (int i = 0; i < w->k->n; i++)
@@ -126,32 +156,31 @@ static void count_loads(const Writer *w, const Shape *s, const Profile *p, Work 
         if (!is_load(w, i)) continue;
         const Step *step = &w->k->step[i];
         double bytes = (double)dtype_size(node_of(w, i)->dtype), own = size_of(w, step->axes),
-               reads = times_read(w, i), wide = waste(w, i, bytes);
+               wide = waste(w, i, bytes);
         int by_column = in_columns(w, i);
-        const double terms = size_of(w, step->axes & w->k->looped);
-        k->dram += own * bytes * (again && own * 2 > elements ? reads : 1);
-        k->l2 += (by_column ? elements : s->rows) * bytes * reads * wide * terms;
+        const double terms = size_of(w, step->axes & w->k->looped),
+                     n = by_column ? s->rows * r->elements[i] : s->rows;
+        k->dram += own * bytes * (again && own * 2 > elements ? fmax(1, r->times[i]) : 1);
+        k->l2 += n * bytes * wide * terms;
         k->flight += by_column ? bytes * w->vec * (w->kept[i] ? w->keep : w->items) : 0;
-        k->instructions += (by_column ? elements / w->vec * reads : s->rows) * terms;
+        k->instructions += (by_column ? n / w->vec : n) * terms;
     }
 }
 
-static void count_rest(const Writer *w, const Shape *s, Work *k)
+static void count_rest(const Writer *w, const Shape *s, const Row *r, Work *k)
 {
-    double elements = s->rows * s->columns;
     for (int i = 0; i < w->k->n_roots; i++) {
         int step = w->k->root[i].step;
         double bytes = (double)dtype_size(w->k->nodes->node[w->k->root[i].node].dtype);
-        double n = in_columns(w, step) ? elements : s->rows;
+        double n = s->rows * (in_columns(w, step) ? size_of(w, writer_stored(w)) / parts_of(w) : 1);
         k->dram += n * bytes;
         k->l2 += n * bytes * (w->turned ? 1 : waste_at(w, &w->k->root[i].at, bytes));
         k->instructions += n / w->vec;
     }
-    double passes = writer_passes(w) + 1;
-    k->instructions += elements / w->vec * STEP_COST * passes;
+    k->instructions += s->rows * r->columns / w->vec * STEP_COST;
     for (int i = 0; i < w->k->n; i++) {
         if (is_load(w, i)) continue;
-        double n = in_columns(w, i) || is_fold(w, i) ? elements : s->rows;
+        double n = s->rows * fmax(1, r->elements[i]);
         n *= size_of(w, w->k->step[i].axes & w->k->looped);
         k->instructions += n * (is_fold(w, i) ? 1 : point_work(node_of(w, i)->text));
     }
@@ -173,8 +202,10 @@ static double time_us(const Writer *w, const Profile *p)
 {
     Shape s = shape_of(w, p);
     Work k = {0};
-    count_loads(w, &s, p, &k);
-    count_rest(w, &s, &k);
+    Row r;
+    count_passes(w, &r);
+    count_loads(w, &s, &r, p, &k);
+    count_rest(w, &s, &r, &k);
     double at_once = fmin(s.blocks, s.resident * p->sm_count);
     double flight = fmax(1, k.flight) * s.threads * at_once;
     double rate =
@@ -338,7 +369,7 @@ void estimate_add(Estimate *m, const Writer *w)
     const KernelEstimate time = {
         .launches = 1, .us = time_us(w, m->gpu), .light_us = light_us(w, m->gpu)};
     Ranking r = {.w = w, .gpu = m->gpu, .out = add_kernel(m, w->k, &time)};
-    find_points(&r);
+    if (!m->times_only) find_points(&r);
     if (r.n_points) rank(&r, &(GeneVector){0});
     genes_free(&r.trial);
 }

@@ -26,9 +26,10 @@ typedef struct {
     GeneVector ranked[ESTIMATE_RANKED]; /* the fastest ones, those of a width once, in order */
 } KernelEstimate;
 
-/* What the model knows of a source. */
+/* What the model knows of a source. times_only: no schedules are ranked. */
 typedef struct Estimate {
     const Profile *gpu;
+    int times_only;
     int n;
     KernelEstimate *kernel; /* in the order of the source */
 } Estimate;

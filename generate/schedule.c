@@ -589,8 +589,7 @@ static int stores_late(const Writer *w)
     return work > LATE_WORK;
 }
 
-/* The columns of the longest pass over a row. Folds over different axes are passes of their own. */
-static int64_t longest_pass(const Writer *w)
+int64_t writer_longest_pass(const Writer *w)
 {
     const unsigned stored = writer_stored(w);
     unsigned all = stored;
@@ -628,7 +627,7 @@ static int most_kept_apart(const Writer *w)
 static void choose_lanes(Writer *w)
 {
     if (reads_again(w)) choose_values(w);
-    int64_t columns = longest_pass(w), rows = writer_product(w, w->k->rows).at[0];
+    int64_t columns = writer_longest_pass(w), rows = writer_product(w, w->k->rows).at[0];
     int lanes = 1;
     if (turned_fits(w)) {
         lanes = 1;

@@ -154,6 +154,8 @@ int writer_takes_part(const Writer *w, const Pass *p, int step);
 void writer_close(const Writer *w, int step, unsigned char *set);
 /* Sets set[i] for each step that the pass computes. */
 void writer_needed(const Writer *w, const Pass *p, unsigned char *set);
+/* The columns of the longest pass over a row. Folds over different axes are passes of their own. */
+int64_t writer_longest_pass(const Writer *w);
 
 void writer_loop(Writer *w, const Pass *p); /* the text of a pass over a row */
 void writer_kept(Writer *w);                /* what stays in registers between passes */

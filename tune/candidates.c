@@ -96,9 +96,13 @@ int tune_add(Tune *t, const Genes *given, const char *moved, Error *err)
     return t->n++;
 }
 
-/* The i-th choice of each kernel, or its last one. */
+/* The i-th choice of each kernel, or its last one; the same values lie in memory. */
 static void give_ranked(Genes *g, const TuneCandidate *c, int i)
 {
+    for (int k = 0; k < c->genes.n; k++) {
+        const GenePoint *p = &c->genes.point[k];
+        if (p->gene == GENE_STORE) genes_give(g, p->of, p->gene, p->value);
+    }
     for (int k = 0; k < c->n_kernels; k++) {
         const KernelEstimate *e = &c->kernel[k];
         if (!e->n_ranked) continue;

@@ -282,7 +282,7 @@ static int search(Tune *t, Error *err)
     Genes none = {0};
     if (tune_add(t, &none, "the first kernel", err) < 0) return -1;
     const TuneCandidate *c = t->all[0];
-    const Estimate e = {t->o->gpu, c->n_kernels, c->kernel};
+    const Estimate e = {.gpu = t->o->gpu, .n = c->n_kernels, .kernel = c->kernel};
     if (bound_find(t->o->sized, c->source, &e, &t->bound, err)) return -1;
     snprintf(t->bound.why, sizeof t->bound.why, "%s", c->why);
     if (bound_is_hopeless(&t->bound)) return TUNE_HOPELESS;

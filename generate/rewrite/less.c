@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "generate/rewrite/settle.h"
 #include "generate/rewrite/summed_text.h"
 #include "tasks/graph/settled.h"
 
@@ -134,12 +135,12 @@ int generate_least(const Task *task, Genes *genes, Estimate *estimate, Generated
     Error unused;
     const int points = genes ? genes->n : 0;
     if (!rewrite_task(task, genes, &less, &unused) && less) {
-        const int rc = generate_first(less, genes, estimate, out, &unused);
+        const int rc = generate_settled(less, genes, estimate, out, &unused);
         rewrite_free(less);
         if (!rc && !out->why[0]) return 0;
         if (!rc) free(out->source);
         if (estimate) estimate_clear(estimate);
         if (genes) genes->n = points;
     }
-    return generate_first(task, genes, estimate, out, err);
+    return generate_settled(task, genes, estimate, out, err);
 }

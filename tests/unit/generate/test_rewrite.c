@@ -347,6 +347,35 @@ static void test_first_kernels_have_no_products(void **state)
     taskset_release(&tasks);
 }
 
+/* A number of the largest column that two results need: an element of the second one would find it anew. */
+static void test_the_model_stores_what_two_kernels_need(void **state)
+{
+    static const char *const lines[] = {"largest = aten.argmax(x, -1)",
+                                        "y = aten.embedding(table, largest)",
+                                        "z = aten.to.dtype(largest, torch.int32)", NULL};
+    static const char *const asked[] = {"", "//@ schedule largest store=no"};
+    Several s = {.axes = {{"rows", NULL, 16384}, {"codes", NULL, 1024}, {"width", NULL, 64}},
+                 .in = {{.name = "x", .shape = {"rows", "codes"}},
+                        {.name = "table", .shape = {"codes", "width"}}},
+                 .out = {{.name = "y"}, {.name = "z"}}};
+    Task *t = task_of(&s, lines);
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        Genes genes = {0};
+        Generated g;
+        Error err;
+        int rc = genes_read(&genes, asked[i], strlen(asked[i]), &err);
+        if (rc || generate_least(t, &genes, NULL, &g, &err)) fail_msg("%s", err.text);
+        const GenePoint *p = genes_find(&genes, "largest", GENE_STORE);
+        assert_non_null(p);
+        assert_int_equal(p->value, !i);
+        assert_null(genes_unused(&genes));
+        free(g.source);
+        genes_free(&genes);
+    }
+    task_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_other_sums_stay),
         cmocka_unit_test(test_other_averages_stay),
         cmocka_unit_test(test_first_kernels_have_no_products),
+        cmocka_unit_test(test_the_model_stores_what_two_kernels_need),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
