@@ -72,8 +72,8 @@ static int is_linear(const GraphCall *c, int *vector)
 static int is_product(const GraphCall *c)
 {
     static const char *const names[] = {"linear", "matmul", "mm", NULL};
-    return is_one_of(c, names) && c->call.tensor[1].rank == 2 && c->call.tensor[0].rank >= 1 &&
-           is_plain_float(c);
+    return is_one_of(c, names) && c->call.n_tensors > 1 && c->call.tensor[1].rank == 2 &&
+           c->call.tensor[0].rank >= 1 && is_plain_float(c);
 }
 
 static int is_convolution(const GraphCall *c)
@@ -83,8 +83,8 @@ static int is_convolution(const GraphCall *c)
         "conv_transpose2d", "conv_transpose3d", NULL};
     const int rank = c->call.result[0].rank, groups = op_argument(c->call.op, "groups");
     const int stride = op_argument(c->call.op, "stride");
-    if (!is_one_of(c, names) || rank != c->call.tensor[1].rank || !is_plain_float(c) ||
-        c->call.arg[groups].integer[0] != 1 ||
+    if (!is_one_of(c, names) || c->call.n_tensors < 2 || rank != c->call.tensor[1].rank ||
+        !is_plain_float(c) || c->call.arg[groups].integer[0] != 1 ||
         c->call.arg[op_argument(c->call.op, "padding")].kind == OP_STRING)
         return 0;
     for (int i = 0; i < c->call.arg[stride].n; i++)
@@ -231,12 +231,13 @@ static double left_of_product(const GraphBound *b, int node)
     enum { PLACES = 64 };
     static const char *const names[] = {"matmul", "mm", "bmm", NULL};
     const GraphCall *c = &b->calls[node];
-    if (!is_one_of(c, names) || c->call.tensor[0].rank < 2 || c->call.tensor[1].rank < 2) return 1;
-    const OpTensor *x = &c->call.tensor[0], *y = &c->call.tensor[1];
+    if (!is_one_of(c, names)) return 1;
+    const OpTensor *x = op_tensor(&c->call, 0), *y = op_tensor(&c->call, 1);
+    if (x->rank < 2 || y->rank < 2) return 1;
     const int64_t rows = x->size[x->rank - 2], depth = x->size[x->rank - 1],
                   columns = y->size[y->rank - 1];
-    const Band sums = needed_band(b, node), left = factor_band(b, c->in[0]),
-               right = factor_band(b, c->in[1]);
+    const Band sums = needed_band(b, node), left = factor_band(b, c->in[x - c->call.tensor]),
+               right = factor_band(b, c->in[y - c->call.tensor]);
     double terms = 0;
     for (int i = 0; i < PLACES * PLACES; i++) {
         const int64_t row = (2 * (i / PLACES) + 1) * rows / (2 * PLACES),

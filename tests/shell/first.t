@@ -199,28 +199,29 @@ copied_wrong() { # COPY: mistakes of copies that do not wait, or of less
   mistakes bmm_bias_f16 whole.cu "copies by $1"
 }
 copied_wrong async <<'END'
-race s/^ *barrier_wait\(room.full.*//
+race s/^ *barrier_wait\((room.)?full.*//
 race s/^ *barrier_wait\(room.empty.*//
 race s/^.*fence.proxy.async.*//
 race s/(wgmma.wait_group.sync.aligned) 1;/\1 2;/
 race s/"n"\(AHEAD\)/"n"(AHEAD + 1)/
 END
 copied_wrong tensor <<'END'
-race s/^ *barrier_wait\(room.full.*//
+race s/^ *barrier_wait\((room.)?full.*//
 race s/^ *barrier_wait\(room.empty.*//
-race s/(wgmma.wait_group.sync.aligned) 1;/\1 2;/
+race s/(wgmma.wait_group.sync.aligned) 1;/\1 3;/
 out_of_bounds s/"r"\(STAGE\)/"r"(STAGE - HALF_GROUP)/
 wrong_result s/k \* HALF_TERMS, p.batch, full\);/(k - k % 2) * HALF_TERMS, p.batch, full);/
 END
 export QUERN_TASKS=$root/tests/fixtures/together
+apart=$(printf '//@ schedule %s store=no; ' abs_1 sigmoid sub mul part_14)
 while read -r launches schedule; do
   "$BUILD/bin/quern-kernel" --task heads --schedule "$schedule" >heads.cu &&
     [ "$(grep -c '^//@ launch' heads.cu)" = "$launches" ] &&
     "$BUILD/bin/quern-eval" --task heads --device sim:h100 heads.cu >out 2>&1
   ok $? "five results by $launches kernels: $(sed -n 's/^ *score *//p' out)"
-done <<'END'
+done <<END
 5 //@ schedule part_14_parts join=yes
-9 //@ schedule part_14_parts join=no; //@ schedule sum_2 join=no; //@ schedule sub_1 join=no
+9 $apart//@ schedule part_14_parts join=no; //@ schedule sum_2 join=no; //@ schedule sub_1 join=no
 END
 "$BUILD/bin/quern-kernel" --task qknorm >rotary.cu && [ "$(grep -c '^//@ launch' rotary.cu)" = 2 ] &&
   [ "$(grep -c 'unsigned)V);' rotary.cu)" -ge 4 ] &&

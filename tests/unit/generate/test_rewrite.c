@@ -254,6 +254,8 @@ static void test_triangles_cost_what_they_leave(void **state)
     static const char *const upper[] = {"h = aten.mm(x, w)", "y = aten.triu(h)", NULL},
                              *const all[] = {"a = aten.tril(x)", "b = aten.tril(w)",
                                              "h = aten.mm(a, b)", "y = aten.tril(h)", NULL},
+                             *const itself[] = {"s = aten.add.Tensor(x, w)", "a = aten.tril(s)",
+                                                "h = aten.mm(a, a)", "y = aten.tril(h)", NULL},
                              *const none[] = {"a = aten.tril(x)", "b = aten.triu(w, 1)",
                                               "h = aten.mm(a, b)", "y = aten.relu(h)", NULL},
                              *const diagonal[] = {"a = aten.triu(x)", "b = aten.tril(a)",
@@ -263,6 +265,7 @@ static void test_triangles_cost_what_they_leave(void **state)
     (void)state;
     expect_least(upper, 1);
     expect_least(all, 1. / 3);
+    expect_least(itself, 1. / 3);
     expect_least(none, 2. / 3);
     expect_least(diagonal, 2. / 256);
     expect_least(read, 2);
