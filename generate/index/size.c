@@ -128,6 +128,7 @@ static void choose_of(const Derivation *v, Sizes *s, int axis, const int *order)
 {
     static const int times[] = {1, 2, 4, 8, 16, 32, 64, 3, 5, 6, 10, 12, 7, 128, 256, 512};
     static const int small[] = {29, 53, 13, 11, 17}; /* where another axis is the limit */
+    static const int least[] = {7, 5, 3};            /* where a number is, as a head's size */
     int64_t own = s->at[axis];
     int i = 0;
     while (i < PRIMES - 1 && is_taken(v, s, axis, order[i])) i++; /* another prime rarely does */
@@ -138,6 +139,10 @@ static void choose_of(const Derivation *v, Sizes *s, int axis, const int *order)
     for (size_t k = 0; k < sizeof small / sizeof *small; k++) {
         s->at[axis] = small[(k + (size_t)order[0]) % (sizeof small / sizeof *small)];
         if (!is_taken(v, s, axis, s->at[axis]) && !derivation_fits(v, s)) return;
+    }
+    for (size_t k = 0; k < sizeof least / sizeof *least; k++) {
+        s->at[axis] = least[(k + (size_t)order[0]) % (sizeof least / sizeof *least)];
+        if (s->at[axis] != own && !derivation_fits(v, s)) return;
     }
     s->at[axis] = own;
 }
@@ -564,12 +569,28 @@ static int last_row(SizeTable *t, Size s, char *out)
     return 0;
 }
 
+/* A number and a product: what rotary positions leave of a head, and where they lie in it. */
+static int beside_number(const SizeTable *t, Size s, char *out)
+{
+    for (int i = 0; i < t->n_known; i++)
+        for (int by = -MOST_SHIFT; by <= MOST_SHIFT; by++) {
+            Size number = size_plus(s, size_times(t->known[i].size, size_number(-by)));
+            if (by && size_constant(number))
+                return snprintf(out, SIZE_TEXT,
+                                is_word(t->known[i].text) ? "(%lld %c %d * %s)"
+                                                          : "(%lld %c %d * (%s))",
+                                (long long)number.at[0], by < 0 ? '-' : '+', abs(by),
+                                t->known[i].text) < SIZE_TEXT;
+        }
+    return 0;
+}
+
 int size_text(SizeTable *t, Size s, char out[SIZE_TEXT], Error *err)
 {
     out[0] = 0;
     if (factors(t, s, 0, 8, out)) return 0;
     if (quotient(t, s, out) || shifted(t, s, '-', out) || last_row(t, s, out) ||
-        shifted(t, s, '+', out))
+        shifted(t, s, '+', out) || beside_number(t, s, out))
         return 0;
     return error_set(err, ERROR_UNSUPPORTED, "no expression is found for a size of %lld",
                      (long long)s.at[0]);

@@ -151,3 +151,29 @@ class HyperbolicDistance(nn.Module):
 
     def example_input_array():
         return [torch.rand(512, 8) * 0.3, torch.rand(512, 8) * 0.3]
+
+
+class PrincipalAggregation(nn.Module):
+    """PNA: mean, max, min and deviation over neighbours by scatter, with degree scalers."""
+
+    def __init__(self, d=8):
+        super().__init__()
+        self.post = nn.Linear(12 * d, d)
+
+    def forward(self, x, src, dst, degree):
+        m = x[src]
+        index = dst[:, None].expand_as(m)
+        zero = torch.zeros_like(x)
+        mean = zero.scatter_reduce(0, index, m, "mean", include_self=False)
+        high = zero.scatter_reduce(0, index, m, "amax", include_self=False)
+        low = zero.scatter_reduce(0, index, m, "amin", include_self=False)
+        second = zero.scatter_reduce(0, index, m * m, "mean", include_self=False)
+        dev = (F.relu(second - mean * mean) + 1e-5).sqrt()
+        h = torch.cat((mean, high, low), -1)
+        h = torch.cat((h, dev), -1)
+        s = (degree + 1).log()[:, None]
+        return self.post(torch.cat((h, h * s, h / s), -1))
+
+    def example_input_array():
+        return [torch.randn(10, 8), torch.randint(0, 10, (30,)), torch.randint(0, 10, (30,)),
+                torch.rand(10) * 3 + 1]

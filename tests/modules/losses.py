@@ -126,3 +126,22 @@ class Triplet(nn.Module):
 
     def example_input_array():
         return [torch.randn(64, 128), torch.arange(64) % 8]
+
+
+class DistributionFocal(nn.Module):
+    """Generalised focal loss: quality and distribution parts."""
+
+    def forward(self, logits, quality, label, dist, target):
+        p = logits.sigmoid()
+        onehot = F.one_hot(label, logits.shape[1] + 1)[:, :-1].to(logits.dtype) * quality[:, None]
+        qfl = (F.binary_cross_entropy_with_logits(logits, onehot, reduction="none") *
+               (p - onehot).abs().pow(2)).sum(1).mean()
+        low = target.long()
+        wl = (low + 1).float() - target
+        dfl = F.cross_entropy(dist, low, reduction="none") * wl
+        dfl = dfl + F.cross_entropy(dist, low + 1, reduction="none") * (1 - wl)
+        return qfl + 0.25 * dfl.mean()
+
+    def example_input_array():
+        return [torch.randn(12, 5), torch.rand(12), torch.randint(0, 6, (12,)),
+                torch.randn(12, 9), torch.rand(12) * 7]

@@ -162,3 +162,19 @@ class SegmentWhole(nn.Module):
 
     def example_input_array():
         return [torch.randn(1, 3, 64, 64)]
+
+
+class NeoxTokens(nn.Module):
+    """GPT-NeoX: parallel residual, rotary on a part of the head."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(
+            hidden_size=64, num_hidden_layers=1, num_attention_heads=4, intermediate_size=128,
+            vocab_size=100, max_position_embeddings=64, rotary_pct=0.25, use_cache=False))
+
+    def forward(self, input_ids):
+        return self.model(input_ids).logits
+
+    def example_input_array():
+        return [torch.randint(3, 100, (2, 24))]

@@ -134,11 +134,44 @@ static void test_windows_of_windows_have_expressions(void **state)
     task_free(task);
 }
 
+/* Positions turn a part of a head, whose size is a number: the axis has small sizes alone. */
+static void test_a_part_of_a_number_has_an_expression(void **state)
+{
+    static SizeTable t;
+    static const char *const lines[] = {
+        "a = aten.slice.Tensor(x, 1, 0, 2 * part)", "b = aten.cat([turn, turn], -1)",
+        "c = aten.mul.Tensor(a, b)", "d = aten.slice.Tensor(x, 1, 2 * part)",
+        "y = aten.cat([c, d], -1)"};
+    DraftAxis axes[] = {{"rows", NULL, 64}, {"part", NULL, 2}};
+    DraftTensor in[] = {tensor("x", DTYPE_F32, "rows", "16"),
+                        tensor("turn", DTYPE_F32, "part", NULL)},
+                y = {.name = "y", .dtype = DTYPES, .rank = -1};
+    Task *task = planned(&(Draft){.name = "turned",
+                                  .level = 1,
+                                  .axes = axes,
+                                  .n_axes = 2,
+                                  .inputs = in,
+                                  .n_inputs = 2,
+                                  .outputs = &y,
+                                  .n_outputs = 1,
+                                  .lines = lines,
+                                  .n_lines = 5});
+    Error err;
+    char text[SIZE_TEXT];
+    (void)state;
+    if (size_open(&t, task, &err)) fail_msg("%s", err.text);
+    if (size_text(&t, columns_of(&t, task->graph->first[3]), text, &err)) fail_msg("%s", err.text);
+    assert_string_equal(text, "((16 - 2 * part))");
+    size_close(&t);
+    task_free(task);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounded_quotients_are_told_apart),
         cmocka_unit_test(test_windows_of_windows_have_expressions),
+        cmocka_unit_test(test_a_part_of_a_number_has_an_expression),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
