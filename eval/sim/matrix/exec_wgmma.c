@@ -142,15 +142,28 @@ static void first_of_memory(const WgmmaOp *op, const WgmmaChunks *c, FirstFactor
     }
 }
 
+/* The place of the factor that begins there; of another one, the longest kept, where it is not among them. */
+static WgmmaFactor *place_of_factor(WgmmaReads *all, const WgmmaOp *op, uint32_t at)
+{
+    for (int i = 0; i < WGMMA_FACTORS; i++) {
+        WgmmaFactor *f = &all->factors[i];
+        if (f->at == at && f->columns == op->n && f->type == op->b_type &&
+            f->transposed == op->b_transposed)
+            return f;
+    }
+    WgmmaFactor *f = &all->factors[all->n_factors++ % WGMMA_FACTORS];
+    f->columns = 0;
+    return f;
+}
+
 /* The second factor, whose chunks come from index `first` on. */
 static const WgmmaFactor *second(const Warp *w, const WgmmaOp *op, const WgmmaChunks *c, int first)
 {
-    WgmmaFactor *f = &w->x->wgmma->factors[c->at[first] / 32 % WGMMA_FACTORS];
+    WgmmaFactor *f = place_of_factor(w->x->wgmma, op, c->at[first]);
     size_t bytes = (size_t)(c->n - first) * WGMMA_CHUNK;
     float table[256], v[16];
-    if (f->columns == op->n && f->type == op->b_type && f->transposed == op->b_transposed &&
-        !memcmp(f->bytes, c->bytes[first], bytes))
-        return f;
+    if (f->columns && !memcmp(f->bytes, c->bytes[first], bytes)) return f;
+    f->at = c->at[first];
     f->columns = op->n;
     f->type = op->b_type;
     f->transposed = op->b_transposed;

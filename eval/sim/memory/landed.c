@@ -152,3 +152,21 @@ int landed_missing(const Warp *w, uint64_t at, uint64_t bytes, uint32_t *barrier
     }
     return 0;
 }
+
+/* Most chunks are of the landing of the one before. */
+int landed_missing_chunk(const Warp *w, const uint32_t *at, int n, const uint8_t *skip,
+                         uint32_t *barrier)
+{
+    enum { CHUNK = 16 };
+    const Landed *l = w->x->landed;
+    uint64_t fine[2] = {0, 0}, now[2];
+    if (!l || !l->active || is_foreign(w->x)) return -1;
+    for (int i = 0; i < n; i++) {
+        if (skip[i]) continue;
+        memcpy(now, l->brought + at[i] / 4, sizeof now);
+        if (now[0] == fine[0] && now[1] == fine[1]) continue;
+        if (landed_missing(w, at[i], CHUNK, barrier)) return i;
+        memcpy(fine, now, sizeof fine);
+    }
+    return -1;
+}

@@ -31,5 +31,9 @@ void landed_meet(Warp *w);
 
 /* The bytes are read. Returns 0; or -1, and says at which mbarrier the warp has not waited. */
 int landed_missing(const Warp *w, uint64_t at, uint64_t bytes, uint32_t *barrier);
+/* The first chunk of 16 bytes, of n, that the warp has not waited for, and that is not to be skipped; -1: it
+ * has waited for all. */
+int landed_missing_chunk(const Warp *w, const uint32_t *at, int n, const uint8_t *skip,
+                         uint32_t *barrier);
 
 #endif

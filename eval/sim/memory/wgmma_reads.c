@@ -55,17 +55,15 @@ int wgmma_read(Warp *w, const Inst *in, WgmmaChunks *c)
     memset(c->doubtful, 0, (size_t)c->n);
     c->event = 0;
     if (shared_check_chunks(w, in, c->at, c->n, c->doubtful, &c->event)) return -1;
-    for (int i = 0; i < c->n; i++) {
-        uint32_t barrier;
-        if (c->doubtful[i]) continue;
-        if (proxy_check_product(w, in, c->at[i], WGMMA_CHUNK)) return -1;
-        if (landed_missing(w, c->at[i], WGMMA_CHUNK, &barrier))
-            return exec_fail(
-                w, in, 0, OUTCOME_RACE,
-                "multiplies shared memory at offset %u, which a bulk copy brings: the warp "
-                "has not waited for its mbarrier, at offset %u",
-                c->at[i], barrier);
-    }
+    for (int i = 0; i < c->n && w->x->proxy; i++)
+        if (!c->doubtful[i] && proxy_check_product(w, in, c->at[i], WGMMA_CHUNK)) return -1;
+    uint32_t barrier;
+    const int missing = landed_missing_chunk(w, c->at, c->n, c->doubtful, &barrier);
+    if (missing >= 0)
+        return exec_fail(w, in, 0, OUTCOME_RACE,
+                         "multiplies shared memory at offset %u, which a bulk copy brings: the warp "
+                         "has not waited for its mbarrier, at offset %u",
+                         c->at[missing], barrier);
     for (int i = 0; i < c->n; i++) memcpy(c->bytes[i], cta->shared + c->at[i], WGMMA_CHUNK);
     return 0;
 }

@@ -28,11 +28,13 @@ typedef struct {
 /* A second factor as numbers, which is decoded once for the warps that read it. */
 typedef struct {
     int type, columns, transposed; /* columns 0: nothing */
+    uint32_t at;                   /* of its first chunk */
     unsigned char bytes[2 * WGMMA_COLUMNS_MAX][WGMMA_CHUNK];
     float values[WGMMA_DEPTH_MAX * WGMMA_COLUMNS_MAX]; /* groups of 8 columns, each by rows */
 } WgmmaFactor;
 
-enum { WGMMA_FACTORS = 8 /* that are kept */ };
+/* That are kept: of a step of 64 along K, three products in place of one take 8. */
+enum { WGMMA_FACTORS = 16 };
 
 /* What the instruction that ran last has read without a value, and by which event (doubts.h). */
 typedef struct {
@@ -48,6 +50,7 @@ typedef struct {
 struct WgmmaReads {
     WgmmaWarp warps[MAX_WARPS];
     WgmmaFactor factors[WGMMA_FACTORS];
+    uint32_t n_factors; /* that have been decoded */
     WgmmaUndefined undefined;
     WgmmaChunks now; /* of the instruction that runs */
 };
