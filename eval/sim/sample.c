@@ -562,15 +562,20 @@ double sample_least_work(const Sample *s)
     return sum;
 }
 
+/* Blocks of one kind may differ. */
+static int is_vague(const Sample *s)
+{
+    return sample_is_open(s) && !(s->census->settled && s->census->known == s->blocks);
+}
+
 /* A sample of dear blocks ends as soon as it may. */
 static int is_enough(const Sample *s)
 {
     if ((uint64_t)s->n == s->blocks || s->n == SAMPLE_BLOCKS) return 1;
-    if (s->cluster > 1 && s->insts > DEAR_CLUSTER && s->census->n == 1 && !sample_is_open(s))
-        return 1;
+    if (s->cluster > 1 && s->insts > DEAR_CLUSTER && s->census->n == 1 && !is_vague(s)) return 1;
     if (s->n < 2 || s->n < s->n_least) return 0;
     if (s->in_order) return s->n >= SAMPLE_LEAST && s->insts > SAMPLE_INSTRUCTIONS;
-    int few = s->n < SAMPLE_LEAST && sample_is_open(s);
+    int few = s->n < SAMPLE_LEAST && is_vague(s);
     if (s->insts + 2 * s->insts / (uint64_t)s->n > SAMPLE_INSTRUCTIONS)
         return !few && (s->insts > MOST_INSTRUCTIONS || sample_interval(s) <= narrow);
     return s->blocks > SAMPLE_BLOCKS && turn(s) >= SAMPLE_ALIKE && !(turn(s) % 2) &&
@@ -589,7 +594,7 @@ static int is_too_dear_in_all(Sample *s)
     if (s->n == 1 || took < s->least) s->least = took;
     int must = (int)(s->blocks < SAMPLE_LEAST ? s->blocks : SAMPLE_LEAST);
     return s->is_limited && s->n > 1 && s->n < must && !s->in_order && s->census->n == 1 &&
-           sample_is_open(s) && (must - s->n) * nearly * (double)s->least > (double)left;
+           is_vague(s) && (must - s->n) * nearly * (double)s->least > (double)left;
 }
 
 /* Should one more block run, as the last of the grid to draw from a counter? Returns 0 where it has. */

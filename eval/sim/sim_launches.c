@@ -595,9 +595,9 @@ static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
     const Function *f = code_find_entry(&l->module->code, l->kernel);
     if (f) census_take(&l->module->code.ptx, f->ptx, l, &limit, &census);
     if (f) trips_find(d, &(TripsOf){g->launches, i, g->out}, &census);
-    log_debug("launch %d: %d kinds of blocks, %llu of %llu known%s", i, census.n,
+    log_debug("launch %d: %d kinds of blocks, %llu of %llu known%s%s", i, census.n,
               (unsigned long long)census.known, (unsigned long long)census.blocks,
-              census.open ? ", memory decides a branch" : "");
+              census.open ? ", memory decides a branch" : "", census.settled ? ", alike" : "");
     SampleOf of = {.launch = l,
                    .cluster = f ? f->ptx->cluster : alone,
                    .mem = &d->mem,

@@ -19,7 +19,8 @@ enum {
     MOST_BLOCKS = 1 << 20,
     MOST_KINDS = 2000,
     MOST_AGAIN = 50000000 /* of a launch */,
-    WARP = 32
+    WARP = 32,
+    SHORT_SHARE = 4 /* of a block's work, one of which short branches may decide about */
 };
 /* Blocks whose lengths differ by less than this factor are of one kind. */
 static const double alike = 1.25;
@@ -33,6 +34,7 @@ typedef struct {
     uint64_t n, step, first, block, ran;
     const int64_t *left; /* thread-instructions */
     int64_t last;        /* of the block that begins last, at least */
+    int ended;           /* all blocks have come to their ends */
     Length *of;
 } Scan;
 
@@ -148,6 +150,7 @@ static int run(Device *d, const DeviceLaunch *l, Code *code, Scan *s)
                              .warp_insts_max = (uint64_t)s->last / WARP});
     if (r > 0) log_debug("the part of the kernel that decides: %s", fault.message);
     d->total += all - x->budget;
+    s->ended = !r && s->ran == s->n;
     const int unwritten = d->mem.assumed;
     d->mem.trace = trace;
     d->mem.assumed = assumed;
@@ -192,7 +195,7 @@ static CensusKind kind_with(const CensusKind *was, Length of, Length least, doub
 
 static void divide(const Scan *s, double each, Census *c)
 {
-    Census to = {.blocks = c->blocks, .open = c->open};
+    Census to = {.blocks = c->blocks, .open = c->open, .open_at = c->open_at};
     Length least = {INFINITY, INFINITY};
     int differ = 0;
     to.of = memory_array(c->blocks + 1, sizeof *to.of);
@@ -213,9 +216,11 @@ static void divide(const Scan *s, double each, Census *c)
     log_debug("memory decides how long %llu blocks run: %d kinds", (unsigned long long)s->ran,
               to.n);
     if (!differ) {
+        to.open_at = NULL;
         census_release(&to);
         return;
     }
+    c->open_at = NULL;
     census_release(c);
     *c = to;
 }
@@ -229,6 +234,16 @@ static int scan(Device *d, const DeviceLaunch *l, Code *code, Scan *s)
     return run(d, l, code, s);
 }
 
+/* Do all blocks do the same but for what short branches decide? */
+static int is_settled(const Census *c, const DeviceLaunch *l, const Control *part)
+{
+    const double warps = ceil((double)l->block[0] * l->block[1] * l->block[2] / WARP);
+    int settled = part->is_settled;
+    for (int k = 0; k < c->n; k++)
+        settled &= part->left_out * warps <= c->kinds[k].cost / SHORT_SHARE;
+    return settled;
+}
+
 void trips_find(Device *d, const TripsOf *of, Census *census)
 {
     const DeviceLaunch *l = &of->launches[of->i];
@@ -239,8 +254,10 @@ void trips_find(Device *d, const TripsOf *of, Census *census)
     if (!census->open || census->blocks > MOST_BLOCKS || l->cooperative || l->module->trusted)
         return;
     steady_find(&d->mem, l, &l->module->code.ptx, f);
-    const int none = control_cut(&l->module->code.ptx, f, steady_params(&d->mem, l, f), &part);
+    const int none =
+        control_cut(&l->module->code.ptx, f, steady_params(&d->mem, l, f), census->open_at, &part);
     steady_forget(&d->mem);
+    census->settled = none && is_settled(census, l, &part);
     if (none) return;
     Scan s = {.n = census->blocks, .first = of->sample->seed % census->blocks};
     s.step = s.n > 1 ? census_stride(s.n) : 0;
@@ -256,5 +273,6 @@ void trips_find(Device *d, const TripsOf *of, Census *census)
         log_debug("the part of the kernel that decides: %s", why.text);
     }
     divide(&s, part.dilution, census);
+    census->settled = s.ended && is_settled(census, l, &part);
     free(s.of);
 }

@@ -117,7 +117,7 @@ static void join_kind(CensusKind *to, const CensusKind *k)
 static void join_clusters(Census *c, const uint32_t grid[3], const uint32_t cluster[3])
 {
     uint32_t of[3], n[3];
-    Census all = {.blocks = 1, .open = c->open};
+    Census all = {.blocks = 1, .open = c->open, .open_at = c->open_at};
     for (int k = 0; k < 3; k++) {
         of[k] = cluster[k] ? cluster[k] : 1;
         n[k] = grid[k] / of[k];
@@ -142,6 +142,7 @@ static void join_clusters(Census *c, const uint32_t grid[3], const uint32_t clus
         all.kinds[at].drawn++;
         all.known++;
     }
+    c->open_at = NULL;
     census_release(c);
     *c = all;
 }
@@ -162,7 +163,7 @@ void census_take(const PtxModule *m, const PtxFunction *f, const DeviceLaunch *l
         run_blocks(out, &r, limit->seed);
         limit->budget = r.budget;
         free(r.passes);
-        free(r.open);
+        out->open_at = r.open;
         slice_run_close(&r);
     }
     slice_free(s);
@@ -174,6 +175,7 @@ void census_release(Census *c)
 {
     free(c->kinds);
     free(c->of);
+    free(c->open_at);
     memset(c, 0, sizeof *c);
 }
 

@@ -22,10 +22,12 @@ typedef struct {
 typedef struct {
     int n;
     CensusKind *kinds;
-    uint64_t blocks; /* or clusters */
-    uint16_t *of;    /* by block: 1 + its kind; 0: not known */
-    uint64_t known;  /* blocks that have a kind */
-    int open;        /* memory decides a branch */
+    uint64_t blocks;  /* or clusters */
+    uint16_t *of;     /* by block: 1 + its kind; 0: not known */
+    uint64_t known;   /* blocks that have a kind */
+    int open;         /* memory decides a branch */
+    uint8_t *open_at; /* by block of code: it ends in such a branch */
+    int settled; /* all blocks have run the part of the kernel that decides such branches (trips.h) */
 } Census;
 
 typedef struct {

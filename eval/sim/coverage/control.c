@@ -461,19 +461,66 @@ static void close_all(Cut *c)
     free(c->work);
 }
 
-int control_cut(const PtxModule *m, const PtxFunction *f, uint64_t steady, Control *out)
+/* May block b run again behind itself? */
+static int repeats(const Cut *c, int b)
+{
+    const int n = c->flow.n;
+    uint8_t *seen = memory_alloc((size_t)n + 1);
+    int *left = memory_array((size_t)n + 1, sizeof *left), n_left = 0, to[2];
+    left[n_left++] = b;
+    while (n_left && !seen[b]) {
+        const int from = left[--n_left];
+        for (int i = flow_successors(&c->flow, from, to) - 1; i >= 0; i--) {
+            if (to[i] >= n || seen[to[i]]) continue;
+            seen[to[i]] = 1;
+            left[n_left++] = to[i];
+        }
+    }
+    const int again = seen[b];
+    free(seen);
+    free(left);
+    return again;
+}
+
+/* Do the open branches that the part leaves out have one turn each, and no loop behind them? *insts: what
+ * they decide about. A call runs code that is not looked at. */
+static int is_settled(const Cut *c, const uint8_t *open, int *insts)
+{
+    const size_t n = (size_t)c->flow.n + 1;
+    uint8_t *reached = memory_alloc(n), *all = memory_alloc(n);
+    int settled = 1;
+    *insts = 0;
+    for (int i = 0; i < c->f->n_insts; i++) settled &= !is(&c->f->insts[i], "call");
+    for (int b = 0; b < c->flow.n && settled; b++) {
+        if (!open[b] || c->decides[b]) continue;
+        reach(c, b, reached);
+        settled = !repeats(c, b) && !matters(c, reached);
+        for (int x = 0; x < c->flow.n; x++) all[x] |= reached[x];
+    }
+    for (int x = 0; x < c->flow.n; x++)
+        if (all[x]) *insts += c->flow.blocks[x].last - c->flow.blocks[x].first;
+    free(reached);
+    free(all);
+    return settled;
+}
+
+int control_cut(const PtxModule *m, const PtxFunction *f, uint64_t steady, const uint8_t *open,
+                Control *out)
 {
     Cut c = {.f = f, .steady = steady, .calls = are_harmless(m)};
     int rc = -1;
+    *out = (Control){.is_settled = 0};
     if (!f->n_insts || flow_find(f, &c.flow) || c.flow.n > MOST_BLOCKS) {
         flow_release(&c.flow);
         return -1;
     }
     open_cut(&c);
     while (follow_once(&c)) continue;
-    if (find_branches(&c)) {
-        close_cut(&c);
-        *out = (Control){.module = *m};
+    const int found = find_branches(&c);
+    if (found) close_cut(&c);
+    out->is_settled = is_settled(&c, open, &out->left_out);
+    if (found) {
+        out->module = *m;
         out->module.arena = ptx_arena_new();
         copy_functions(m, f, &out->module);
         write_kernel(&c, out);

@@ -60,10 +60,11 @@ int wgmma_read(Warp *w, const Inst *in, WgmmaChunks *c)
     uint32_t barrier;
     const int missing = landed_missing_chunk(w, c->at, c->n, c->doubtful, &barrier);
     if (missing >= 0)
-        return exec_fail(w, in, 0, OUTCOME_RACE,
-                         "multiplies shared memory at offset %u, which a bulk copy brings: the warp "
-                         "has not waited for its mbarrier, at offset %u",
-                         c->at[missing], barrier);
+        return exec_fail(
+            w, in, 0, OUTCOME_RACE,
+            "multiplies shared memory at offset %u, which a bulk copy brings: the warp "
+            "has not waited for its mbarrier, at offset %u",
+            c->at[missing], barrier);
     for (int i = 0; i < c->n; i++) memcpy(c->bytes[i], cta->shared + c->at[i], WGMMA_CHUNK);
     return 0;
 }

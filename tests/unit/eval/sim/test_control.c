@@ -21,6 +21,10 @@ static const char until_r7[] = "again:\nsetp.ge.s32 %p1, %r6, %r7;\n@%p1 bra don
                                "add.s32 %r6, %r6, 1;\nbra again;\n";
 static const char tail[] = "done:\nret;\n}\n";
 
+/* By block of code, and what the cut says of these. */
+static uint8_t open[64];
+static int is_settled;
+
 /* Parameter 1 is stored to; the others are steady. Instructions of the part; -1: there is none. */
 static int cut(const char *body, const char *loop, int *stores)
 {
@@ -32,7 +36,7 @@ static int cut(const char *body, const char *loop, int *stores)
     *stores = 0;
     snprintf(text, sizeof text, "%s%s%s%s", head, body, loop, tail);
     if (ptx_parse(text, strlen(text), &m, &err)) fail_msg("%s", err.text);
-    if (!control_cut(&m, &m.functions[0], 5, &part)) {
+    if (!control_cut(&m, &m.functions[0], 5, open, &part)) {
         const PtxFunction *f = part.module.functions;
         n = f->n_insts;
         for (int i = 0; i < n; i++) *stores += !strcmp(f->insts[i].op, "st");
@@ -40,8 +44,45 @@ static int cut(const char *body, const char *loop, int *stores)
         control_return(&part.module);
         ptx_release(&part.module);
     }
+    is_settled = part.is_settled;
     ptx_release(&m);
     return n;
+}
+
+/* The first block ends in a branch that is not known beforehand. */
+static int settles(const char *body, const char *loop)
+{
+    int stores;
+    open[0] = 1;
+    cut(body, loop, &stores);
+    open[0] = 0;
+    return is_settled;
+}
+
+/* Is more than the part open? */
+static void test_what_is_settled(void **state)
+{
+    (void)state;
+    static const char load[] = "ld.global.u32 %r8, [%rd2];\n",
+                      test[] = "setp.eq.s32 %p2, %r8, 5;\n",
+                      skip[] = "@%p2 bra on;\nadd.s32 %r9, %r1, 1;\non:\n",
+                      leave[] = "@%p2 bra done;\n";
+    char body[512];
+    snprintf(body, sizeof body, "%s%s%smov.u32 %%r7, %%r1;\n", load, test, leave);
+    assert_true(settles(body, until_r7)); /* it is in the part */
+    snprintf(body, sizeof body, "%s%s%smov.u32 %%r7, %%r1;\n", load, test, skip);
+    assert_true(settles(body, until_r7)); /* it is short */
+    snprintf(body, sizeof body, "atom.global.add.u32 %%r8, [%%rd2], 1;\n%s%s", test, skip);
+    assert_true(settles(body, ""));
+    snprintf(body, sizeof body, "mov.u32 %%r8, %%clock;\n%s%smov.u32 %%r7, %%r1;\n", test, leave);
+    assert_false(settles(body, until_r7)); /* a loop is behind it, and it is not in the part */
+    snprintf(body, sizeof body, "atom.global.add.u32 %%r8, [%%rd2], 1;\n%s%s", test, leave);
+    assert_false(settles(body, until_r7));
+    open[1] = 1; /* of the loop */
+    snprintf(body, sizeof body, "bra again;\nagain:\n%s%s%s", load, test, skip);
+    cut(body, "setp.lt.s32 %p1, %r6, %r1;\nadd.s32 %r6, %r6, 1;\n@%p1 bra again;\n", &(int){0});
+    assert_false(is_settled);
+    open[1] = 0;
 }
 
 static void test_trips(void **state)
@@ -86,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trips),
+        cmocka_unit_test(test_what_is_settled),
         cmocka_unit_test(test_what_is_not_known),
         cmocka_unit_test(test_branches),
     };
