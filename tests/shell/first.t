@@ -54,6 +54,9 @@ grep -q 'y, x, s, v, c' join_last.cu && grep -q 'keep.*\[64\]\[33\]' join_last.c
 ok $? "joined tensors are stored for windows, by tiles where one has channels last"
 is_right tile_piece
 grep -q 'ceil_div(height \* width, 64)' tile_piece.cu; ok $? "tiles go on from an image's row to the next"
+(unset QUERN_TASKS; "$BUILD/bin/quern-kernel" --task k3_44_minigptblock --own >block.cu) &&
+  ! grep -q 'aten.linear' block.cu && [ "$(grep -c '^//@ schedule linear.* route=tensor' block.cu)" = 4 ]
+ok $? "products of four sizes are kernels"
 # Found by drawn graphs (2026-11-30), each a kernel that NVRTC refused or that was wrong at some sizes:
 for t in scan_fold scan_loop turned_rows one_term kept_loop chosen_loop; do is_right $t; done
 "$BUILD/bin/quern-kernel" --task two_depths >depths.cu && grep -q left_parts_2 depths.cu &&
