@@ -13,10 +13,13 @@
  * several gates with more than FEW_UNITS have twice the warps, and WIDE_HELD of the rounds of all gates in
  * registers. Shared memory has room for as many. */
 enum { FEW_UNITS = 256, MOST_BLOCKS = 8, ROUND = 128, WARPS = 8, UNITS = 4, WIDE_HELD = 6 };
-/* Of teams. HELD: rounds of a lane in registers. A GPU has TEAM_BLOCKS of them at once, one a multiprocessor.
+/* Of teams. HELD: rounds of a lane in registers; OF_MANY: with twice the warps; of FOUR units a warp has sums
+ * for no more rounds. A GPU has TEAM_BLOCKS of them at once, one a multiprocessor.
  * The states of a block are STATE bytes at most, which needs no permission, and its weights STORED. */
 enum {
     HELD = 32,
+    OF_MANY = 16,
+    FOUR = 6,
     TEAM_BLOCKS = 128,
     STATE = 48 << 10,
     STORED = 172 << 10,
@@ -103,7 +106,8 @@ static int measure_team(const Recurrence *r, RecurrenceShape *s)
     const int blocks = blocks_of(r, s) * r->call.directions,
               width = (r->hidden + ROUND - 1) / ROUND * ROUND;
     const double groups = ceil((double)r->batch.at[0] / s->rows);
-    s->held = smaller(rounds_of(r), HELD / s->units);
+    s->held = smaller(rounds_of(r), (s->warps > WARPS ? OF_MANY : HELD) / s->units);
+    if (s->units == UNITS && rounds_of(r) > (s->warps > WARPS ? 4 : FOUR)) return 0;
     if (blocks > TEAM_BLOCKS || 8 * s->rows * width > STATE || stored_of(r, s) > STORED) return 0;
     s->teams = TEAM_BLOCKS / blocks;
     if (s->teams > groups) s->teams = (int)groups;
@@ -113,14 +117,14 @@ static int measure_team(const Recurrence *r, RecurrenceShape *s)
 
 static int team_of(const Recurrence *r, RecurrenceShape *best)
 {
+    enum { WAYS = 2 * 3 * 4 };
     int found = 0;
-    for (int units = 1; units <= UNITS; units *= 2)
-        for (int rows = 1; rows <= MOST_ROWS; rows *= 2) {
-            RecurrenceShape s = {.warps = WARPS, .units = units, .rows = rows};
-            if (!measure_team(r, &s) || (found && s.us >= best->us)) continue;
-            *best = s;
-            found = 1;
-        }
+    for (int i = 0; i < WAYS; i++) {
+        RecurrenceShape s = {.warps = WARPS << i % 2, .units = 1 << i / 2 % 3, .rows = 1 << i / 6};
+        if (!measure_team(r, &s) || (found && s.us >= best->us)) continue;
+        *best = s;
+        found = 1;
+    }
     return found;
 }
 

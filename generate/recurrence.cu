@@ -159,20 +159,24 @@ __device__ __forceinline__ void recurrent_sums(const RecurrentWeights<Z> &weight
 {
     constexpr int ROWS = Z::ROWS, UNITS = Z::UNITS, GATES = Z::GATES;
 #pragma unroll
-    for (int j = 0; j < Z::CHUNKS; j++)
+    for (int j = 0; j < Z::CHUNKS; j++) {
+        float4 h[ROWS];
 #pragma unroll
-        for (int b = 0; b < ROWS; b++) {
-            const float4 h = *(const float4 *)&state[b ^ row][j * 128 + threadIdx.x % 32 * 4];
+        for (int b = 0; b < ROWS; b++)
+            h[b] = *(const float4 *)&state[b ^ row][j * 128 + threadIdx.x % 32 * 4];
 #pragma unroll
-            for (int u = 0; u < UNITS; u++)
+        for (int u = 0; u < UNITS; u++)
 #pragma unroll
-                for (int g = 0; g < GATES; g++) {
-                    const float4 w = weights.at(u, g * Z::CHUNKS + j);
+            for (int g = 0; g < GATES; g++) {
+                const float4 w = weights.at(u, g * Z::CHUNKS + j);
+#pragma unroll
+                for (int b = 0; b < ROWS; b++) {
                     float &s = sum[u * ROWS + b][g];
-                    s = fmaf(w.x, h.x, s), s = fmaf(w.y, h.y, s);
-                    s = fmaf(w.z, h.z, s), s = fmaf(w.w, h.w, s);
+                    s = fmaf(w.x, h[b].x, s), s = fmaf(w.y, h[b].y, s);
+                    s = fmaf(w.z, h[b].z, s), s = fmaf(w.w, h[b].w, s);
                 }
-        }
+            }
+    }
 #pragma unroll
     for (int far = 16; far; far /= 2)
 #pragma unroll
@@ -326,34 +330,60 @@ template <typename Z> struct RecurrentTeam {
     }
 };
 
-// What a lane has of a layer: the inputs' part of the next step, c of an LSTM or h of a GRU, and where y
-// goes.
+// What a lane has of a layer: c of an LSTM or h of a GRU, the inputs' part of the next step where few tiles
+// leave registers for it, and where that and y lie: of the first tile, the others being `far` lines apart.
 template <typename Z> struct RecurrentLane {
-    float bias[Z::GATES], own[Z::TILES], input[Z::TILES][Z::GATES];
+    static constexpr bool AHEAD = Z::TILES <= 2;
+    float bias[Z::GATES], own[Z::TILES], input[AHEAD ? Z::TILES : 1][Z::GATES];
     bool has[Z::TILES];
-    const float *gates[Z::TILES];
-    float *y[Z::TILES];
+    const float *gates;
+    float *y;
+    long long far;
+
+    // What the inputs add to the gates of tile i.
+    __device__ __forceinline__ void read(float (&x)[Z::GATES], int i) const
+    {
+#pragma unroll
+        for (int g = 0; g < Z::GATES; g++)
+            x[g] = has[i] ? gates[i * far * (Z::GATES * Z::N) + g * Z::N] : 0.f;
+    }
+
+    // The same of the step, before `gates` goes on to the next one, with the biases.
+    __device__ __forceinline__ void take(float (&x)[Z::GATES], int i, bool more, long long step)
+    {
+        if constexpr (!AHEAD) read(x, i);
+#pragma unroll
+        for (int g = 0; g < Z::GATES; g++) {
+            if constexpr (AHEAD) x[g] = input[i][g];
+            if (g < Z::OWN_BIAS) x[g] += bias[g];
+        }
+        if (i + 1 == Z::TILES) gates += step * (Z::GATES * Z::N);
+        if (AHEAD && i + 1 == Z::TILES && more)
+#pragma unroll
+            for (int j = 0; j < Z::TILES; j++) read(input[AHEAD ? j : 0], j);
+    }
 
     template <bool HAS_BIAS>
     __device__ __forceinline__ void begin(const RecurrentCell &cell, const RecurrentLayer &layer,
                                           const RecurrentPlace &at, int direction)
     {
         constexpr int N = Z::N;
+        const long long line =
+            (at.base + at.row) * layer.row + (direction ? (layer.steps - 1) * layer.step : 0);
+        gates = cell.gates + line * (Z::GATES * N) + at.unit;
+        y = layer.y + line * layer.across + direction * N + at.unit;
+        far = Z::ROWS * layer.row;
 #pragma unroll
         for (int g = 0; g < Z::GATES; g++)
             bias[g] = HAS_BIAS && at.is_unit ? cell.bias[g * N + at.unit] : 0.f;
 #pragma unroll
         for (int i = 0; i < Z::TILES; i++) {
-            const long long r = at.base + i * Z::ROWS + at.row,
-                            line = r * layer.row + (direction ? (layer.steps - 1) * layer.step : 0);
-            has[i] = at.row < layer.batch - (at.base + i * Z::ROWS) && at.is_unit;
+            const long long r = at.base + i * Z::ROWS + at.row;
+            has[i] = r < layer.batch && at.is_unit;
             own[i] = Z::KIND >= CELL_GRU && has[i]
                          ? (Z::KIND == CELL_LSTM ? cell.c : cell.h)[r * N + at.unit]
                          : 0.f;
-            gates[i] = cell.gates + line * (Z::GATES * N) + at.unit;
-            y[i] = layer.y + line * layer.across + direction * N + at.unit;
-#pragma unroll
-            for (int g = 0; g < Z::GATES; g++) input[i][g] = has[i] ? gates[i][g * N] : 0.f;
+            if (AHEAD) read(input[AHEAD ? i : 0], i);
         }
     }
 };
@@ -365,7 +395,6 @@ __device__ __forceinline__ void recurrent_steps(const RecurrentCell &cell,
                                                 const RecurrentWeights<Z> &weights,
                                                 const RecurrentPlace &at, int direction)
 {
-    constexpr int N = Z::N;
     __shared__ __align__(16) float state[2][Z::ALL][Z::WIDTH];
     recurrent_begin<Z>(cell.h, at.base, layer.batch, state);
     const long long step = direction ? -layer.step : layer.step;
@@ -377,12 +406,7 @@ __device__ __forceinline__ void recurrent_steps(const RecurrentCell &cell,
 #pragma unroll
         for (int i = 0; i < Z::TILES; i++) {
             float x[Z::GATES], sum[Z::ROWS * Z::UNITS][Z::GATES] = {};
-            lane.gates[i] += step * (Z::GATES * N);
-#pragma unroll
-            for (int g = 0; g < Z::GATES; g++) {
-                x[g] = g < Z::OWN_BIAS ? lane.input[i][g] + lane.bias[g] : lane.input[i][g];
-                if (t + 1 < layer.steps && lane.has[i]) lane.input[i][g] = lane.gates[i][g * N];
-            }
+            lane.take(x, i, t + 1 < layer.steps, step);
             recurrent_sums(weights, &state[t % 2][i * Z::ROWS], at.row, sum);
             h[i] = recurrent_unit<Z::KIND>(x, sum[0], lane.bias[Z::GATES - 1], lane.own[i]);
             way.send(state, at, i, t, h[i]);
@@ -390,13 +414,13 @@ __device__ __forceinline__ void recurrent_steps(const RecurrentCell &cell,
         way.arrive();
 #pragma unroll
         for (int i = 0; i < Z::TILES; i++) {
-            if ((YIELDS & 1) && lane.has[i] && !at.part) *lane.y[i] = h[i];
-            lane.y[i] += step * layer.across;
+            if ((YIELDS & 1) && lane.has[i] && !at.part) lane.y[i * lane.far * layer.across] = h[i];
             if (t + 1 < layer.steps || !lane.has[i] || at.part) continue;
-            const long long to = (long long)(at.base + i * Z::ROWS + at.row) * N + at.unit;
+            const long long to = (long long)(at.base + i * Z::ROWS + at.row) * Z::N + at.unit;
             if (YIELDS & 2) layer.h[to] = h[i];
             if (YIELDS & 4) layer.c[to] = lane.own[i];
         }
+        lane.y += step * layer.across;
         way.wait(state, at, t);
     }
 }
