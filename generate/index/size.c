@@ -123,7 +123,8 @@ static const int primes[] = {97,  113, 139, 167, 193, 227, 257, 283, 311, 337, 3
                              181, 191, 199, 211, 223, 233, 239, 241, 251, 263, 271, 293};
 enum { PRIMES = sizeof primes / sizeof *primes };
 
-/* A multiple of the first prime of an order that no other axis has, where the graph can be bound so. */
+/* Gives an axis a multiple of the first prime of an order that no other axis has for a factor, far from theirs,
+ * because windows make a size a little smaller or larger. Its own stays where the graph can be bound by none. */
 static void choose_of(const Derivation *v, Sizes *s, int axis, const int *order)
 {
     static const int times[] = {1, 2, 4, 8, 16, 32, 64, 3, 5, 6, 10, 12, 7, 128, 256, 512};
@@ -145,13 +146,6 @@ static void choose_of(const Derivation *v, Sizes *s, int axis, const int *order)
         if (s->at[axis] != own && !derivation_fits(v, s)) return;
     }
     s->at[axis] = own;
-}
-
-void size_choose(const Derivation *v, Sizes *s, int axis, size_t first)
-{
-    int order[PRIMES];
-    for (size_t i = 0; i < PRIMES; i++) order[i] = primes[(i + first) % PRIMES];
-    choose_of(v, s, axis, order);
 }
 
 /* In how many places a number differs from all sizes that an axis has in the first k bindings: whether its

@@ -41,10 +41,6 @@ void size_close(SizeTable *t);
 
 /* The task as a draft, with its timed sizes. least: no axis is smaller, so that none counts as a number. */
 int size_derivation(const Task *t, int64_t least, Derivation *out, Error *err);
-/* Gives an axis a multiple of a prime that no other axis has for a factor, far from theirs, because windows
- * make a size a little smaller or larger. Its own stays where no other fits. first: of the primes that are
- * tried. */
-void size_choose(const Derivation *v, Sizes *s, int axis, size_t first);
 
 /* The expression of a size over the task's axes: 0, or UNSUPPORTED. */
 int size_text(SizeTable *t, Size s, char out[SIZE_TEXT], Error *err);

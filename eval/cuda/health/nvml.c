@@ -55,7 +55,6 @@ struct Nvml {
     int started;         /* init was called with success */
     NvmlDevice device;   /* NULL: absent */
     NvmlEventSet events; /* NULL: Xid errors are not reported */
-    Error absent;
 };
 
 static void watch_xids(Nvml *n)
@@ -73,18 +72,12 @@ Nvml *nvml_open(const char *uuid, const char *pci)
     static const char *const files[] = {"libnvidia-ml.so.1", NULL}, *const names[] = {
                                                                         NVML_FUNCTIONS(OPEN_NAME)};
     Nvml *n = memory_alloc(sizeof *n);
-    if (open_library(files, OPEN_FUNCTIONS(names, n), &n->absent)) return n;
-    int rc = n->init();
-    if (rc != NVML_OK) {
-        error_set(&n->absent, ERROR_DEVICE, "NVML does not start (error %d)", rc);
-        return n;
-    }
+    Error absent;
+    if (open_library(files, OPEN_FUNCTIONS(names, n), &absent) || n->init() != NVML_OK) return n;
     n->started = 1;
     if ((!uuid || !*uuid || n->by_uuid(uuid, &n->device) != NVML_OK) &&
         (!pci || !*pci || n->by_pci(pci, &n->device) != NVML_OK)) {
         n->device = NULL;
-        error_set(&n->absent, ERROR_DEVICE, "NVML knows no GPU \"%.60s\" at \"%.60s\"",
-                  uuid ? uuid : "", pci ? pci : "");
         return n;
     }
     watch_xids(n);
@@ -97,11 +90,6 @@ void nvml_close(Nvml *n)
     if (n->events) n->events_free(n->events);
     if (n->started) n->shutdown();
     free(n);
-}
-
-const char *nvml_absent(const Nvml *n)
-{
-    return n->device ? NULL : n->absent.text;
 }
 
 void nvml_telemetry(Nvml *n, DeviceTelemetry *out)

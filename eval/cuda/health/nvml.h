@@ -1,6 +1,6 @@
 /* The state of a GPU through NVML (libnvidia-ml, opened at run time, declared here): clocks,
  * temperature, power, reasons for lower clocks, ECC counts and Xid errors. Without NVML, or when
- * NVML does not know the GPU, all values are 0 and nvml_absent says why; that is no error. */
+ * NVML does not know the GPU, all values are 0; that is no error. */
 #ifndef EVAL_CUDA_HEALTH_NVML_H
 #define EVAL_CUDA_HEALTH_NVML_H
 
@@ -12,9 +12,6 @@ typedef struct Nvml Nvml;
  * "". Never NULL. */
 Nvml *nvml_open(const char *uuid, const char *pci);
 void nvml_close(Nvml *n);
-
-/* Why there are no values; NULL: the GPU was found. */
-const char *nvml_absent(const Nvml *n);
 
 /* Values that NVML does not have are 0. `throttle` leaves out idleness and clocks that were set on
  * purpose. */
