@@ -8,7 +8,6 @@
 #include "artifacts/artifact.h"
 #include "artifacts/manifest.h"
 #include "artifacts/schema.h"
-#include "base/digest.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"

@@ -2,7 +2,6 @@
 #include "base/part.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 
 #include "base/buffer.h"
 #include "base/embed.h"
-#include "base/file.h"
 #include "base/part.h"
 #include "base/words.h"
 #include "export/package.h"

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/file.h"
 #include "export/description.h"
 
 static const char *const files[] = {"__init__.py", "calls.py",    "driver.py",      "graph.py",

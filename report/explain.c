@@ -1,6 +1,5 @@
 /* Explains with counters why a kernel is faster than its baseline. */
 #include <math.h>
-#include <stdio.h>
 
 #include "report/report.h"
 

@@ -1,7 +1,6 @@
 /* report.html: one file without references to other files, whole without its script. All text from a run
  * is escaped. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

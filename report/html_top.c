@@ -1,7 +1,6 @@
 /* The first screen of report.html, which says what was learned, how sure that is and on what device,
  * and the table of stages. A speedup is shown only where a kernel was correct. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "report/report.h"

@@ -1,7 +1,6 @@
 /* Of a task's best kernel: where its time goes by line, how much of each resource's peak it uses, and
  * the roofline of its device. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

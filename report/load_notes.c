@@ -2,7 +2,6 @@
 #include "report/report.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * task.json is a task, any other is a set of the tasks below it. */
 #include <dirent.h>
 #include <fnmatch.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* What a search says as it goes, and its two files. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

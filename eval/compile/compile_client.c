@@ -18,7 +18,6 @@
 #include "base/buffer.h"
 #include "base/cache.h"
 #include "base/digest.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"

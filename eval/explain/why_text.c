@@ -1,6 +1,5 @@
 /* The sentences about one kernel: its limit, the ideal, its lines, and what usually helps. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

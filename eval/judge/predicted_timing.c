@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "eval/judge/baseline.h"
 #include "eval/judge/checks.h"

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "tasks/task_graph.h"
-
 /* A task of these operators alone needs all of its inputs, whatever its sizes. */
 static int needs_all(const Task *t)
 {

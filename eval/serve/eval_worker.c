@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/stop.h"
-#include "eval/device/outcome.h"
 #include "eval/serve/job.h"
 #include "eval/serve/precompile.h"
 #include "eval/serve/seal.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/sim/coverage/slice_decode.h"
 #include "eval/sim/coverage/slice_run.h"
 #include "eval/sim/library/library_some.h"
 

@@ -22,7 +22,6 @@
 #include "eval/sim/time/line_costs.h"
 #include "eval/sim/time/time_model.h"
 #include "eval/sim/trips.h"
-#include "tasks/task.h"
 
 enum {
     TOTAL_RUNS = 3,     /* all runs of a candidate get the limit of a timed one so many times, */

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "base/sort.h"
 #include "eval/candidate/cubin.h"
-#include "eval/sim/decode/decode.h"
 #include "eval/sim/sim_launches.h"
 #include "eval/sim/time/occupancy.h"
 

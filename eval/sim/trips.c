@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/sim/coverage/control.h"
-#include "eval/sim/memory/block_waits.h"
 
 /* WORK_SHARE: all blocks may take the limit of a timed run divided by this, some 0.3 s (2026-12-01). No block
  * begins behind three quarters of that, so that one without an end is told from others. */

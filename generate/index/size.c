@@ -123,8 +123,8 @@ static const int primes[] = {97,  113, 139, 167, 193, 227, 257, 283, 311, 337, 3
                              181, 191, 199, 211, 223, 233, 239, 241, 251, 263, 271, 293};
 enum { PRIMES = sizeof primes / sizeof *primes };
 
-/* Gives an axis a multiple of the first prime of an order that no other axis has for a factor, far from theirs,
- * because windows make a size a little smaller or larger. Its own stays where the graph can be bound by none. */
+/* Gives an axis a multiple of the first prime of an order that no other axis has for a factor, far from
+ * theirs, because windows make a size a little smaller or larger. Its own stays where none can be bound. */
 static void choose_of(const Derivation *v, Sizes *s, int axis, const int *order)
 {
     static const int times[] = {1, 2, 4, 8, 16, 32, 64, 3, 5, 6, 10, 12, 7, 128, 256, 512};

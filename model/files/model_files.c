@@ -1,7 +1,6 @@
 /* Models on disk: the configuration, then the weights, checked against each other. */
 #include "model/files/model_files.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * the file is used, and every tensor of the adapter is in the file. */
 #include "model/files/model_files.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* An array that is searched from its start. */
 #include "stages/crl/hacks.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

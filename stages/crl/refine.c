@@ -1,7 +1,6 @@
 /* The prompts are in the order of the samples, so that the answers of a group are adjacent. */
 #include "stages/crl/prompts.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "stages/crl/review.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -1,6 +1,5 @@
 /* The sections of the style full. Every plan line here is one that the plan's parser takes: models
  * copy what they see. */
-#include <stdio.h>
 #include <string.h>
 
 #include "eval/candidate/plan.h"

@@ -2,7 +2,6 @@
  * several stages share. A digest is of names and contents, so that a file that was only touched
  * changes nothing. */
 #include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

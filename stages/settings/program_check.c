@@ -1,6 +1,5 @@
 /* Flags that only a stage's program can judge are given to it with --check-flags. When it refuses
  * them, they are given again, each time with one setting more: the first that is refused is wrong. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* The table of settings, and the variables of the environment and of the build beside it. Every
  * program that reads a variable QUERN_... has it listed here: tests/shell/config.t compares. */
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

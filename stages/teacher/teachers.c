@@ -1,7 +1,6 @@
 /* Every text is copied, since the JSON is freed after it is read. */
 #include "stages/teacher/teacher.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

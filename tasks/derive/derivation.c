@@ -1,7 +1,6 @@
 /* Copies a draft, decides which axes stay, and binds its graph to sizes. */
 #include "tasks/derive/derivation.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +8,6 @@
 #include "base/memory.h"
 #include "base/words.h"
 #include "tasks/derive/indices.h"
-#include "tasks/task_fields.h"
 
 enum { MAX_TEXT = 1 << 16, LONG_ARGUMENT = 32 };
 static const int64_t largest = INT32_MAX;

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "base/sort.h"
 #include "tasks/derive/honest.h"
-#include "tasks/derive/honest_way.h"
 #include "tasks/derive/tf32.h"
 
 /* Errors of a row's elements are smoothed from so many on; shorter ones count with all. */

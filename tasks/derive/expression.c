@@ -1,6 +1,5 @@
 /* Finds an expression for a number that a bound graph has: a constant, an axis, a product, a linear
  * form of one axis, or a window's size. It must hold at every size that is tried. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

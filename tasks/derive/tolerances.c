@@ -10,7 +10,6 @@
 #include "tasks/derive/derive_gate.h"
 #include "tasks/derive/exponential.h"
 #include "tasks/derive/honest.h"
-#include "tasks/derive/honest_sums.h"
 #include "tasks/derive/sizes.h"
 
 /* ---- how errors that are measured at some sizes grow to larger ones ---- */

@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 #include <zip.h>
 
-#include "base/file.h"
-
 enum { READ_STEP = 1 << 16 };
 
 static int zip_failure(Error *err, const char *name, zip_error_t *e)

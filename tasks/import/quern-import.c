@@ -13,7 +13,6 @@
 #include "tasks/derive/derive.h"
 #include "tasks/derive/shapes.h"
 #include "tasks/import/import.h"
-#include "tasks/task_fields.h"
 
 enum { NAME_SIZE = 64 };
 

@@ -1,7 +1,6 @@
 /* NVML through dlopen. A value that NVML refuses to give stays 0. */
 #include "eval/cuda/health/nvml.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

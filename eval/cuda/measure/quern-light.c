@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "artifacts/artifact.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "eval/cuda/measure/light_measure.h"

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "eval/sim/library/library_elements.h"
 #include "eval/sim/library/library_shape.h"
-#include "tasks/derive/tf32.h"
 
 /* Host work in thread-instructions, of which a simulator runs 1.2e9 to 1.5e9 a second. Convolutions cost four
  * times as much until 2026-11-30: those of k3_12 and k3_19 ran 1e10 a second. */
