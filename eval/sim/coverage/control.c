@@ -28,6 +28,7 @@ typedef struct {
     uint8_t own;              /* what the contents of shared and local memory follow from */
     uint8_t passed;           /* what functions return follows from */
     int calls;                /* functions change nothing but their own memory */
+    uint8_t *once;            /* by instruction: a global atomic that has one turn */
     uint8_t *taken;           /* by instruction */
     uint8_t *decides;         /* by block: its branch is taken */
     int needs_own;            /* shared or local memory is read */
@@ -91,6 +92,59 @@ static uint8_t of_global(const Cut *c, const PtxInst *in, const PtxOperand *addr
     return (from && !(from & ~c->steady)) || ptx_has_mod(in, "nc") ? OF_MEMORY : NOT_KNOWN;
 }
 
+/* May block b run again behind itself? */
+static int repeats(const Cut *c, int b)
+{
+    const int n = c->flow.n;
+    uint8_t *seen = memory_alloc((size_t)n + 1);
+    int *left = memory_array((size_t)n + 1, sizeof *left), n_left = 0, to[2];
+    left[n_left++] = b;
+    while (n_left && !seen[b]) {
+        const int from = left[--n_left];
+        for (int i = flow_successors(&c->flow, from, to) - 1; i >= 0; i--) {
+            if (to[i] >= n || seen[to[i]]) continue;
+            seen[to[i]] = 1;
+            left[n_left++] = to[i];
+        }
+    }
+    const int again = seen[b];
+    free(seen);
+    free(left);
+    return again;
+}
+
+/* The type of what an atomic finds, if a load of it finds the same; NULL: it does not. */
+static const char *type_found(const PtxInst *in)
+{
+    static const char *const types[] = {"u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (ptx_has_mod(in, types[i])) return types[i];
+    return NULL;
+}
+
+/* What an atomic finds that has one turn is what the word holds when the launch begins, if no other block
+ * changes it. A queue's blocks look at one word; a lock, or a loop of tickets, has many turns. */
+static void find_once(Cut *c)
+{
+    for (int i = 0; i < c->f->n_insts; i++) {
+        const PtxInst *in = &c->f->insts[i];
+        if (!is(in, "atom") || in->n_operands < 2 || in->operands[0].kind != OPND_REG) continue;
+        c->once[i] = type_found(in) && !repeats(c, c->flow.block_of[i]);
+    }
+}
+
+/* In the part a load stands for the atomic, so that nothing is changed. */
+static PtxInst as_load(const PtxInst *in)
+{
+    PtxInst load = *in;
+    load.op = "ld";
+    load.n_mods = 0;
+    if (ptx_has_mod(in, "global")) load.mods[load.n_mods++] = "global";
+    load.mods[load.n_mods++] = type_found(in);
+    load.n_operands = 2;
+    return load;
+}
+
 /* ---- what values follow from ---- */
 
 static uint8_t of_operand(const Cut *c, const PtxOperand *o)
@@ -120,7 +174,9 @@ static uint8_t of_result(const Cut *c, const PtxInst *in)
     switch (where_of(c, in)) {
     case OF_CALL: return c->calls ? c->passed : NOT_KNOWN;
     case OF_BLOCK: return c->own;
-    case OF_GRID: return is(in, "atom") ? NOT_KNOWN : of_global(c, in, address_of(in));
+    case OF_GRID:
+        if (is(in, "atom")) return c->once[in - c->f->insts] ? OF_MEMORY : NOT_KNOWN;
+        return of_global(c, in, address_of(in));
     case OF_ANY: return NOT_KNOWN;
     default: return in->bad ? NOT_KNOWN : 0;
     }
@@ -398,7 +454,7 @@ static void write_kernel(const Cut *c, Control *out)
             const int ends = i == k->last - 1 && k->end != ENDS_FALL;
             at[i] = to->n_insts;
             if (c->taken[i] || (ends && k->end != ENDS_BRANCH))
-                to->insts[to->n_insts++] = c->f->insts[i];
+                to->insts[to->n_insts++] = c->once[i] ? as_load(&c->f->insts[i]) : c->f->insts[i];
             else if (ends && behind(c, b) != b + 1 && behind(c, b) < c->flow.n)
                 to->insts[to->n_insts++] = jump(c, m, behind(c, b), i);
         }
@@ -447,6 +503,7 @@ static void open_cut(Cut *c)
     c->deciding = memory_alloc((size_t)c->flow.n + 1);
     c->decides = memory_alloc((size_t)c->flow.n + 1);
     c->taken = memory_alloc(n);
+    c->once = memory_alloc(n);
     c->work = memory_array(n, sizeof *c->work);
 }
 
@@ -458,39 +515,20 @@ static void close_all(Cut *c)
     free(c->deciding);
     free(c->decides);
     free(c->taken);
+    free(c->once);
     free(c->work);
 }
 
-/* May block b run again behind itself? */
-static int repeats(const Cut *c, int b)
-{
-    const int n = c->flow.n;
-    uint8_t *seen = memory_alloc((size_t)n + 1);
-    int *left = memory_array((size_t)n + 1, sizeof *left), n_left = 0, to[2];
-    left[n_left++] = b;
-    while (n_left && !seen[b]) {
-        const int from = left[--n_left];
-        for (int i = flow_successors(&c->flow, from, to) - 1; i >= 0; i--) {
-            if (to[i] >= n || seen[to[i]]) continue;
-            seen[to[i]] = 1;
-            left[n_left++] = to[i];
-        }
-    }
-    const int again = seen[b];
-    free(seen);
-    free(left);
-    return again;
-}
-
 /* Do the open branches that the part leaves out have one turn each, and no loop behind them? *insts: what
- * they decide about. A call runs code that is not looked at. */
+ * they decide about. A call runs code that is not looked at, and an atomic may find what others leave. */
 static int is_settled(const Cut *c, const uint8_t *open, int *insts)
 {
     const size_t n = (size_t)c->flow.n + 1;
     uint8_t *reached = memory_alloc(n), *all = memory_alloc(n);
     int settled = 1;
     *insts = 0;
-    for (int i = 0; i < c->f->n_insts; i++) settled &= !is(&c->f->insts[i], "call");
+    for (int i = 0; i < c->f->n_insts; i++)
+        settled &= !is(&c->f->insts[i], "call") && !(c->once[i] && c->taken[i]);
     for (int b = 0; b < c->flow.n && settled; b++) {
         if (!open[b] || c->decides[b]) continue;
         reach(c, b, reached);
@@ -515,6 +553,7 @@ int control_cut(const PtxModule *m, const PtxFunction *f, uint64_t steady, const
         return -1;
     }
     open_cut(&c);
+    find_once(&c);
     while (follow_once(&c)) continue;
     const int found = find_branches(&c);
     if (found) close_cut(&c);

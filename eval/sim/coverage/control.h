@@ -3,7 +3,7 @@
  * It stores nothing to global memory, so that it can run for every block of a launch beforehand.
  *
  * Contents are known where the launch stores nothing. A branch that follows from others, from global atomics
- * or from asynchronous copies is not known: its lanes go on where both of its sides meet. */
+ * that repeat or from asynchronous copies is not known: its lanes go on where both of its sides meet. */
 #ifndef EVAL_SIM_COVERAGE_CONTROL_H
 #define EVAL_SIM_COVERAGE_CONTROL_H
 

@@ -39,7 +39,8 @@ static int cut(const char *body, const char *loop, int *stores)
     if (!control_cut(&m, &m.functions[0], 5, open, &part)) {
         const PtxFunction *f = part.module.functions;
         n = f->n_insts;
-        for (int i = 0; i < n; i++) *stores += !strcmp(f->insts[i].op, "st");
+        for (int i = 0; i < n; i++)
+            *stores += !strcmp(f->insts[i].op, "st") + !strcmp(f->insts[i].op, "atom");
         assert_true(part.dilution >= 1);
         control_return(&part.module);
         ptx_release(&part.module);
@@ -106,7 +107,14 @@ static void test_what_is_not_known(void **state)
     (void)state;
     int stores;
     assert_int_equal(cut("ld.global.u32 %r7, [%rd4];\n", until_r7, &stores), -1);
-    assert_int_equal(cut("atom.global.add.u32 %r7, [%rd2], 1;\n", until_r7, &stores), -1);
+    assert_int_equal(cut("bra twice;\ntwice:\natom.global.add.u32 %r7, [%rd2], 1;\n"
+                         "setp.lt.s32 %p2, %r7, 9;\n@%p2 bra twice;\n",
+                         until_r7, &stores),
+                     -1);
+    /* a load stands for an atomic of one turn */
+    assert_int_equal(cut("atom.global.add.u32 %r7, [%rd2], 1;\n", until_r7, &stores), 9);
+    assert_int_equal(stores, 0);
+    assert_false(is_settled);
 }
 
 /* Memory decides whether a loop runs whose trips it does not decide. A short branch is left out. */
