@@ -19,7 +19,8 @@ typedef struct {
 } Attempt;
 
 /* Bytes of what is compared of an output: a row of its last dimension, since one element may be too small to
- * show that the row's sum is wrong. Of a graph, whose elements are computed one by one, neighbours. */
+ * show that the row's sum is wrong. Of a graph, whose elements are computed one by one, and of a vector,
+ * neighbours. */
 static size_t unit_bytes(const Case *c, int output)
 {
     const TaskTensor *y = &c->task->outputs[output];
@@ -27,7 +28,7 @@ static size_t unit_bytes(const Case *c, int output)
     size_t row = dtype_size(y->dtype);
     if (y->rank && !task_shape(c->task, c->workload, y, shape, NULL))
         row *= (size_t)shape[y->rank - 1];
-    return c->task->graph && row > NEIGHBOURS ? NEIGHBOURS : row;
+    return (c->task->graph || y->rank < 2) && row > NEIGHBOURS ? NEIGHBOURS : row;
 }
 
 /* `each` units of each output: one that a source cannot know, the last one, and others. */
