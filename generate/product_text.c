@@ -74,6 +74,17 @@ static int has_pairs(const MatrixProduct *m)
            (size_is(d->step[PRODUCT_BATCH], 0) || size_divides(columns, d->step[PRODUCT_BATCH]));
 }
 
+/* The addend is a number for each column, with which sums of a half type begin, in tiles of whole groups of
+ * columns. */
+static int begins_with_bias(const ProductJoin *j)
+{
+    const MatrixProduct *m = &j->m[0];
+    const ProductTensor *d = &m->side[PRODUCT_D];
+    return j->n == 1 && is_half_product(m) && m->parts == 1 && m->tile % 64 == 0 && d->node >= 0 &&
+           m->alpha == 1 && m->beta == 1 && has_pairs(m) && size_is(d->step[PRODUCT_ROWS], 0) &&
+           size_is(d->step[PRODUCT_BATCH], 0);
+}
+
 /* A sum with its addend. */
 static void put_sum(ProductWriter *w, const MatrixProduct *m, const char *suffix)
 {
@@ -83,7 +94,7 @@ static void put_sum(ProductWriter *w, const MatrixProduct *m, const char *suffix
     char factor[40] = "";
     if (m->alpha != 1) snprintf(factor, sizeof factor, "(float)%.17g * ", m->alpha);
     buffer_printf(&w->body, "        const float sum%s = %stotal%s", suffix, factor, suffix);
-    if (d->node >= 0) {
+    if (d->node >= 0 && !begins_with_bias(w->join)) {
         buffer_puts(&w->body, " + ");
         if (m->beta != 1) buffer_printf(&w->body, "(float)%.17g * ", m->beta);
         buffer_printf(&w->body, has_pairs(m) ? "half_read(of, %s, 0" : "(float)%s[0",
@@ -641,6 +652,8 @@ enum {
     HALF_ROWS = 128,
     HALF_LINE = 128,
     HALF_STAGING = 8 * 16 * 64 * 2,
+    HALF_ONES = 8 * HALF_LINE,
+    HALF_BIAS = 2 * 16 * 2, /* of a column, for both warp groups */
     HALF_BLOCKS = 132,
     MANY_ITEMS = 16
 };
@@ -909,6 +922,7 @@ static void put_half_body(ProductWriter *w)
 {
     const MatrixProduct *m = w->m, *other = &w->join->m[w->join->n - 1];
     const ProductNames n = names_of(w);
+    const int bias = begins_with_bias(w->join);
     put_half_factor(w, "left", m, PRODUCT_A);
     put_half_factor(w, "right", m, PRODUCT_B);
     put_half_factor(w, "other", other, PRODUCT_B);
@@ -919,11 +933,12 @@ static void put_half_body(ProductWriter *w)
     if (m->parts == 1) product_put_value(w, n.rows);
     put_half_bring(w);
     buffer_printf(&w->body,
-                  "    half_product<%s, %d, %d, %d, %d, %d>(left, right, other, work, mapped, "
-                  "bring,\n        [&](const float (&d)[%d], const HalfPlace &place, unsigned own) "
-                  "{\n",
+                  "    half_product<%s, %d, %d, %d, %d, %d, %d>(left, right, other, work, mapped, "
+                  "bring, %s,\n        [&](const float (&d)[%d], const HalfPlace &place, unsigned "
+                  "own) {\n",
                   type_of(w), product_is_along(m, PRODUCT_A), product_is_along(m, PRODUCT_B),
-                  m->tile, w->join->n > 1, m->stages, m->tile / 2);
+                  m->tile, w->join->n > 1, m->stages, bias,
+                  bias ? kernel_tensor(w->k, m->side[PRODUCT_D].node, 0) : "nullptr", m->tile / 2);
     put_half_results(w, &n);
     buffer_puts(&w->body, "    });\n");
 }
@@ -939,7 +954,8 @@ void product_put_launch(ProductWriter *w, const char *items, int threads, int sh
 static int put_half_launch(ProductWriter *w)
 {
     const MatrixProduct *m = w->m;
-    const int shared = m->stages * HALF_LINE * (HALF_ROWS + m->tile) + HALF_STAGING + 1024;
+    const int shared = m->stages * HALF_LINE * (HALF_ROWS + m->tile) + HALF_STAGING + 1024 +
+                       (begins_with_bias(w->join) ? HALF_ONES + HALF_BIAS * m->tile : 0);
     ProductTexts t;
     char size[4 * SIZE_TEXT];
     if (read_texts(w, &t)) return -1;

@@ -899,6 +899,23 @@ static void test_half_products_are_kernels_with_what_follows(void **state)
     expect(source_of(&s, alone, (const int[]){1, 1, 2}), "//@ op", "//@ launch");
 }
 
+/* A number for each column is no addition for each sum: sums begin with it, by a product with ones. A matrix
+ * is added. */
+static void test_sums_of_halves_begin_with_a_bias(void **state)
+{
+    static const char *const bias[] = {"h = aten.addmm(b, x, w)", "y = aten.relu(h)"},
+                             *const matrix[] = {"h = aten.addmm(r, x, w)", "y = aten.relu(h)"};
+    Small s = {.axes = {{"n", NULL, 4096}},
+               .inputs = {tensor("x", DTYPE_F16, "n", "n"), tensor("w", DTYPE_F16, "n", "n"),
+                          tensor("b", DTYPE_F16, "n", NULL)}};
+    (void)state;
+    expect(source_of(&s, bias, (const int[]){2, 1, 3}), "4, 1>(left, right, other, work, mapped",
+           "half_read(of, b");
+    s.inputs[2] = tensor("r", DTYPE_F16, "n", "n");
+    expect(source_of(&s, matrix, (const int[]){2, 1, 3}), "= total + half_read(of, r",
+           "4, 1>(left, right, other");
+}
+
 /* Tiles have as many columns as make few rounds of the multiprocessors: 112 tiles of 80 columns of two
  * products, for 72 of 128. A whole tile is made apart, and a function that a half type rounds has a short
  * form. */
@@ -1071,6 +1088,7 @@ int main(void)
         cmocka_unit_test(test_rows_of_joined_tensors_are_read_where_they_are),
         cmocka_unit_test(test_a_kernel_of_too_many_steps_reads_what_another_stores),
         cmocka_unit_test(test_half_products_are_kernels_with_what_follows),
+        cmocka_unit_test(test_sums_of_halves_begin_with_a_bias),
         cmocka_unit_test(test_tiles_fill_a_round),
         cmocka_unit_test(test_uneven_lines_cost_more),
         cmocka_unit_test(test_steps_are_looked_at_once),
