@@ -233,6 +233,18 @@ static int has_lines(const MatrixProduct *m, int64_t of)
     return rest % of == 0;
 }
 
+/* A cluster has 8 blocks at most. Each of them has whole groups of 16 columns. */
+static int cluster_of(int joined, int tile, int parts)
+{
+    return joined <= 1 && (parts == 2 || parts == 4 || parts == 8) && tile / parts % 16 == 0 ? parts
+                                                                                             : 1;
+}
+
+int product_cluster(const MatrixProduct *m, int joined)
+{
+    return m->dtype == DTYPE_F32 || m->convolution ? 1 : cluster_of(joined, m->tile, m->parts);
+}
+
 /* Seconds of a kernel with so many products at once, or with one that nothing follows: 0. */
 static double half_time(const MatrixProduct *m, int joined, int tile, int parts)
 {
@@ -317,7 +329,7 @@ int product_launches(const ProductJoin *j)
 {
     const MatrixProduct *m = &j->m[0];
     const int packed = m->dtype == DTYPE_F32 && m->route == ROUTE_TENSOR && m->copy != COPY_LOAD;
-    return (packed ? 3 : 1) + (m->parts > 1);
+    return (packed ? 3 : 1) + (m->parts > 1 && product_cluster(m, j->n) == 1);
 }
 
 /* ---- a call ---- */

@@ -988,18 +988,18 @@ __device__ __forceinline__ HalfPlace half_place(const HalfWork &w, long long n)
 {
     const int RASTER = 8, across = (int)((w.columns + COLUMNS - 1) / COLUMNS),
               down = (int)((w.rows + HALF_ROWS - 1) / HALF_ROWS);
-    const int tile = (int)n % (across * down), rest = (int)n / (across * down);
+    const int part = (int)n % w.parts, tile = (int)n / w.parts % (across * down),
+              batch = (int)n / w.parts / (across * down);
     const int above = tile / (RASTER * across) * RASTER,
               high = down - above < RASTER ? down - above : RASTER, inside = tile - above * across;
     const int steps = (int)((w.depth + HALF_TERMS - 1) / HALF_TERMS),
-              each = (steps + w.parts - 1) / w.parts, first = rest % w.parts * each;
+              each = (steps + w.parts - 1) / w.parts, first = part * each;
     const int end = first + each < steps ? first + each : steps;
     const long long top = (long long)(above + inside % high) * HALF_ROWS,
                     left = (long long)(inside / high) * COLUMNS;
     const bool needed =
         left + COLUMNS - 1 - top >= w.least && left - (top + HALF_ROWS - 1) <= w.most;
-    return {rest / w.parts, rest % w.parts, top,
-            left,           first,          !needed ? first : end > first ? end : first + 1};
+    return {batch, part, top, left, first, !needed ? first : end > first ? end : first + 1};
 }
 
 // Gives `each` two neighbouring sums of a row at a time, those of both products if PAIR. A warp has 16 rows.
@@ -1056,13 +1056,14 @@ __device__ __forceinline__ void half_piece(const float (&d)[N / 2], unsigned own
     for (int j = 0; j < 16; j += 4) {
         const int y = lane / 8 + j, first = FIRST + x * 8;
         HalfPiece<O> piece;
+        if (x >= 2 * GROUPS) continue;
         asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
                      : "=r"(piece.bits.x), "=r"(piece.bits.y), "=r"(piece.bits.z),
                        "=r"(piece.bits.w)
                      : "r"(own + y * 128 + ((x ^ (y & 7)) << 4))
                      : "memory");
         O *at = to + j * w.columns + FIRST;
-        if (x >= 2 * GROUPS || (!WHOLE && y >= s.rows)) continue;
+        if (!WHOLE && y >= s.rows) continue;
         if (WHOLE) { // by one instruction: the compiler stores the first vector as four words
             asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(piece.bits.x),
                          "r"(piece.bits.y), "r"(piece.bits.z), "r"(piece.bits.w)
@@ -1295,6 +1296,57 @@ __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFa
         half_make<T, AK, BK, N, PAIR, STAGES, BIAS>(
             w, room, bias, [&](const float(&d)[N / 2], const HalfPlace &p) { each(d, p, own); });
     }
+}
+
+//@ half_cluster
+// The parts of a tile's sums are of the blocks of a cluster: each adds up those of its share of columns, which
+// it reads in the shared memory of all. No block leaves before the others have read.
+__device__ __forceinline__ void half_cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void half_cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+template <int N, int PARTS>
+__device__ __forceinline__ void half_join(const float (&d)[N / 2], int part,
+                                          float (&sum)[N / 2 / PARTS])
+{
+    enum { QUADS = N / 8 / PARTS, NEXT = HALF_MAKERS * 16 };
+    extern __shared__ unsigned char raw[];
+    const unsigned at =
+        (((unsigned)__cvta_generic_to_shared(raw) + 1023) & ~1023u) + threadIdx.x * 16;
+    asm volatile("bar.sync 3, %0;" ::"r"(HALF_MAKERS) : "memory"); // factors were there
+#pragma unroll
+    for (int i = 0; i < N / 8; i++)
+        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + i * NEXT), "f"(d[4 * i]),
+                     "f"(d[4 * i + 1]), "f"(d[4 * i + 2]), "f"(d[4 * i + 3])
+                     : "memory");
+    half_cluster_arrive();
+#pragma unroll
+    for (int i = 0; i < 4 * QUADS; i++) sum[i] = 0;
+    half_cluster_wait();
+#pragma unroll
+    for (int block = 0; block < PARTS; block++) {
+        unsigned from;
+        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                     : "=r"(from)
+                     : "r"(at + part * QUADS * NEXT), "r"(block));
+#pragma unroll
+        for (int i = 0; i < QUADS; i++) {
+            float4 v;
+            asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                         : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                         : "r"(from + i * NEXT)
+                         : "memory");
+            sum[4 * i] += v.x, sum[4 * i + 1] += v.y;
+            sum[4 * i + 2] += v.z, sum[4 * i + 3] += v.w;
+        }
+    }
+    half_cluster_arrive();
 }
 
 //@ half_maps
