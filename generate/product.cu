@@ -1089,7 +1089,7 @@ __device__ __forceinline__ void half_results(const float (&d)[N / 2], unsigned o
     const long long top = p.row + threadIdx.x / 32 * 16, left = w.columns - p.column,
                     down = top + lane / 4, last = w.rows - 1;
     O *to = out + (p.batch * w.rows + top + lane / 8) * w.columns + p.column + lane % 8 * 8;
-    if (even && w.columns % 8 == 0 && left >= COLUMNS && p.row + HALF_ROWS <= w.rows) {
+    if (even && w.columns % 8 == 0 && left >= COLUMNS && top + 16 <= w.rows) {
         half_piece<N, PAIR, true, 0>(d, own, {p.batch, down, down + 8, p.column, 0, 0}, w, to,
                                      value);
         return;
@@ -1105,7 +1105,7 @@ __device__ __forceinline__ void half_results(const float (&d)[N / 2], unsigned o
 // Where a block has its stages in shared memory, and their barriers; and how much it and the others have to
 // do.
 struct HalfRoom {
-    unsigned base, full, empty;
+    unsigned base, full, empty, turns;
     long long items;
 };
 
@@ -1180,9 +1180,9 @@ __device__ __forceinline__ unsigned half_bias_read(const T *bias, long long colu
     return high << 16 | low;
 }
 
-template <typename T, int N>
-__device__ __forceinline__ void half_bias_multiply(float (&d)[N / 2], unsigned ones, unsigned own,
-                                                   unsigned group, unsigned word)
+template <typename T, int N, int PIECES>
+__device__ __forceinline__ void half_bias_multiply(float (&d)[PIECES][N / 2], unsigned ones,
+                                                   unsigned own, unsigned group, unsigned word)
 {
     const int x = threadIdx.x % 128;
     asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); // all have used the last one
@@ -1193,43 +1193,65 @@ __device__ __forceinline__ void half_bias_multiply(float (&d)[N / 2], unsigned o
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-    half_multiply<true, false>(
-        T(), d, half_descriptor<0>(half_lines_at<true>(ones)),
-        half_descriptor<64>((own & 0x3ffff) >> 4 | HALF_TERM_GROUP / 16 << 16), 0);
+#pragma unroll
+    for (int j = 0; j < PIECES; j++)
+        half_multiply<true, false>(
+            T(), d[j], half_descriptor<0>(half_lines_at<true>(ones)),
+            half_descriptor<64>((own & 0x3ffff) >> 4 | HALF_TERM_GROUP / 16 << 16), 0);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// The sums of all tiles of a block, which begin with the bias if BIAS.
-template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES, bool BIAS, typename E>
+// `steps` stages are those of others.
+template <int STAGES> __device__ __forceinline__ void half_skip(Stage &s, int steps)
+{
+    const int at = s.at + steps;
+    s.phase ^= at / STAGES & 1;
+    s.at = at % STAGES;
+}
+
+// The sums of all tiles of a block, which begin with the bias if BIAS. Both warp groups share a tile, or each
+// has every other tile if TURNS, so that one makes results under the other's products.
+template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES, bool BIAS, bool TURNS,
+          typename E>
 __device__ __forceinline__ void half_make(const HalfWork &w, const HalfRoom &room, const T *bias,
                                           E each)
 {
     constexpr int COLUMNS = PAIR ? N / 2 : N, LEFT = HALF_ROWS * HALF_LINE,
-                  STAGE = LEFT + N * HALF_LINE;
+                  STAGE = LEFT + N * HALF_LINE, PIECES = TURNS ? 2 : 1; // of 64 rows
     const bool lead = threadIdx.x % 32 == 0;
     // The compiler sees that these are the same for a warp: it keeps them in uniform registers.
     const unsigned base = __shfl_sync(0xffffffffu, room.base, 0),
                    group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0),
                    full = __shfl_sync(0xffffffffu, room.full, 0),
-                   x = half_lines_at<AK>(base + group * HALF_GROUP),
+                   x = half_lines_at<AK>(base + (TURNS ? 0 : group * HALF_GROUP)),
                    y = half_lines_at<BK>(base + LEFT), ones = base + STAGES * STAGE + HALF_STAGING,
                    own = ones + HALF_ONES + group * (N / 64 * HALF_TERM_GROUP);
+    const int own_turn = TURNS ? threadIdx.x / 128 : 0;
+    const auto steps_of = [&](long long item) {
+        const HalfPlace p = half_place<COLUMNS>(w, item < room.items ? item : blockIdx.x);
+        return (int)(p.end - p.first);
+    };
     Stage s = {0, 0};
-    int last = 0;
-    float d[N / 2];
+    int last = 0, turn = 1 - own_turn;
+    float d[PIECES][N / 2];
 #pragma unroll
-    for (int i = 0; i < N / 2; i++) d[i] = 0;
-    HalfPlace p = half_place<COLUMNS>(w, blockIdx.x);
+    for (int i = 0; i < PIECES * N / 2; i++) d[i / (N / 2)][i % (N / 2)] = 0;
+    long long item = blockIdx.x + own_turn * gridDim.x;
+    if (own_turn) half_skip<STAGES>(s, steps_of(blockIdx.x));
+    HalfPlace p = half_place<COLUMNS>(w, item);
     unsigned word = 0;
     if (BIAS) {
         half_bias_begin<T, N>(ones, own);
         word = half_bias_read(bias, p.column, w.columns);
     }
-    for (long long item = blockIdx.x; item < room.items; item += gridDim.x) {
+    for (; item < room.items; item += gridDim.x * PIECES) {
         const int steps = (int)(p.end - p.first);
 #pragma unroll
-        for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
-        if (BIAS) half_bias_multiply<T, N>(d, ones, own, group, word);
+        for (int i = 0; i < PIECES * N / 2; i++)
+            asm volatile("" : "+f"(d[i / (N / 2)][i % (N / 2)])::"memory");
+        if (BIAS) half_bias_multiply<T, N, PIECES>(d, ones, own, group, word);
+        if (TURNS) barrier_wait(room.turns + 8 * group, turn);
+        turn ^= 1;
 #pragma unroll 1
         for (int k = 0; k < steps; k++) {
             barrier_wait(full + 8 * s.at, s.phase);
@@ -1237,50 +1259,62 @@ __device__ __forceinline__ void half_make(const HalfWork &w, const HalfRoom &roo
             asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
             for (int i = 0; i < HALF_TERMS / 16; i++)
-                half_multiply<AK, BK>(T(), d, half_descriptor<64>(x + at + i * (AK ? 2 : 128)),
-                                      half_descriptor<64>(y + at + i * (BK ? 2 : 128)),
-                                      BIAS || k + i > 0);
+#pragma unroll
+                for (int j = 0; j < PIECES; j++)
+                    half_multiply<AK, BK>(
+                        T(), d[j],
+                        half_descriptor<64>(x + at + j * (HALF_GROUP / 16) + i * (AK ? 2 : 128)),
+                        half_descriptor<64>(y + at + i * (BK ? 2 : 128)), BIAS || k + i > 0);
             asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
             asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
             if (k && lead) barrier_arrive(room.empty + 8 * last);
             last = s.at;
             stage_advance<STAGES>(s);
         }
+        if (TURNS && lead) barrier_arrive(room.turns + 8 - 8 * group);
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
-        for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i])::"memory");
+        for (int i = 0; i < PIECES * N / 2; i++)
+            asm volatile("" : "+f"(d[i / (N / 2)][i % (N / 2)])::"memory");
         if (steps && lead) barrier_arrive(room.empty + 8 * last);
         if (!steps && !BIAS)
 #pragma unroll
-            for (int i = 0; i < N / 2; i++) asm volatile("mov.f32 %0, 0f00000000;" : "=f"(d[i]));
-        const HalfPlace now = p;
-        const long long next = item + gridDim.x; // its bias comes while results are made
+            for (int i = 0; i < PIECES * N / 2; i++)
+                asm volatile("mov.f32 %0, 0f00000000;" : "=f"(d[i / (N / 2)][i % (N / 2)]));
+        HalfPlace now = p;
+        if (TURNS) {
+            half_skip<STAGES>(s, steps_of(item + gridDim.x));
+            now.row -= 64 * own_turn;
+        }
+        const long long next = item + gridDim.x * PIECES; // its bias comes while results are made
         p = half_place<COLUMNS>(w, next < room.items ? next : item);
         if (BIAS) word = half_bias_read(bias, p.column, w.columns);
-        each(d, now);
+#pragma unroll
+        for (int j = 0; j < PIECES; j++, now.row += 64) each(d[j], now);
     }
 }
 
 // The sums over k of a[row][k] * b[column][k], and of a with c if PAIR: N columns of both at once. `each`
 // gets a tile of sums, its place, and the address of the warp's own 2,048 bytes. `bring` copies by tensor
 // maps if `mapped`. Sums begin with `bias` if BIAS.
-template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES, bool BIAS, typename C,
-          typename E>
+template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES, bool BIAS, bool TURNS,
+          typename C, typename E>
 __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFactor<T> b,
                                              const HalfFactor<T> c, const HalfWork w, bool mapped,
                                              C bring, const T *bias, E each)
 {
     constexpr int COLUMNS = PAIR ? N / 2 : N, STAGE = (HALF_ROWS + N) * HALF_LINE;
     extern __shared__ unsigned char raw[];
-    __shared__ unsigned long long barriers[2 * STAGES];
+    __shared__ unsigned long long barriers[2 * STAGES + 2];
     const unsigned base = ((unsigned)__cvta_generic_to_shared(raw) + 1023) & ~1023u,
                    full = (unsigned)__cvta_generic_to_shared(barriers);
-    const HalfRoom room = {base, full, full + 8 * STAGES,
+    const HalfRoom room = {base, full, full + 8 * STAGES, full + 16 * STAGES,
                            (w.columns + COLUMNS - 1) / COLUMNS *
                                ((w.rows + HALF_ROWS - 1) / HALF_ROWS) * w.batch * w.parts};
     if (threadIdx.x < STAGES) {
         barrier_begin(room.full + 8 * threadIdx.x, mapped ? 1 : HALF_COPIERS);
-        barrier_begin(room.empty + 8 * threadIdx.x, HALF_MAKERS / 32);
+        barrier_begin(room.empty + 8 * threadIdx.x, HALF_MAKERS / (TURNS ? 64 : 32));
+        if (threadIdx.x < 2) barrier_begin(room.turns + 8 * threadIdx.x, HALF_MAKERS / 64);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
@@ -1293,7 +1327,7 @@ __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFa
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
         const unsigned own = base + STAGES * STAGE + threadIdx.x / 32 * 2048;
-        half_make<T, AK, BK, N, PAIR, STAGES, BIAS>(
+        half_make<T, AK, BK, N, PAIR, STAGES, BIAS, TURNS>(
             w, room, bias, [&](const float(&d)[N / 2], const HalfPlace &p) { each(d, p, own); });
     }
 }

@@ -925,6 +925,12 @@ static void put_half_results(ProductWriter *w, const ProductNames *n, int cluste
     buffer_puts(&w->body, "        });\n");
 }
 
+/* Each warp group has tiles of its own. */
+static int has_turns(const MatrixProduct *m)
+{
+    return m->tile == 128 && m->parts == 1;
+}
+
 /* A block of a cluster has results of its share of the tile's columns. */
 static void put_half_tile(ProductWriter *w, const ProductNames *n)
 {
@@ -952,14 +958,15 @@ static void put_half_body(ProductWriter *w)
                   (long long)sums.least, (long long)sums.most);
     if (!has_part_sums(w)) product_put_value(w, n.rows);
     put_half_bring(w);
-    buffer_printf(&w->body,
-                  "    half_product<%s, %d, %d, %d, %d, %d, %d>(left, right, other, work, mapped, "
-                  "bring, %s,\n        [&](const float (&d)[%d], const HalfPlace &%s, unsigned "
-                  "own) {\n",
-                  type_of(w), product_is_along(m, PRODUCT_A), product_is_along(m, PRODUCT_B),
-                  m->tile, w->join->n > 1, m->stages, bias,
-                  bias ? kernel_tensor(w->k, m->side[PRODUCT_D].node, 0) : "nullptr", m->tile / 2,
-                  product_cluster(m, w->join->n) > 1 ? "tile" : "place");
+    buffer_printf(
+        &w->body,
+        "    half_product<%s, %d, %d, %d, %d, %d, %d, %d>(left, right, other, work, mapped, "
+        "bring, %s,\n        [&](const float (&d)[%d], const HalfPlace &%s, unsigned "
+        "own) {\n",
+        type_of(w), product_is_along(m, PRODUCT_A), product_is_along(m, PRODUCT_B), m->tile,
+        w->join->n > 1, m->stages, bias, has_turns(m),
+        bias ? kernel_tensor(w->k, m->side[PRODUCT_D].node, 0) : "nullptr", m->tile / 2,
+        product_cluster(m, w->join->n) > 1 ? "tile" : "place");
     put_half_tile(w, &n);
     buffer_puts(&w->body, "    });\n");
 }
