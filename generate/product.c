@@ -29,12 +29,13 @@ static const double most_bytes = 1.6e9, most_own_bytes = 6e9; /* of a plan's buf
  * rate; that of the kernel whose factors are copied by all threads or by tensor maps, by the columns of its
  * tiles, where the right factor's columns lie across and in one piece each; what a tile takes beside its
  * sums, and beside that where an epilogue follows; what a pass over the results moves; and what a launch
- * takes, or those of a split sum (256 x 256 x 131072, 16 x 256 x 65536, 64 x 4096 x 4096). */
+ * takes, or those of a split sum (256 x 256 x 131072, 16 x 256 x 65536, 64 x 4096 x 4096). half_turns:
+ * where warp groups have tiles in turns (2026-12-01), which hide half of what else these take. */
 static const double half_library_rate = 6.9e14,
                     half_rate[2][3][2] = {{{2.5e14, 2.4e14}, {4.7e14, 4.5e14}, {6.5e14, 6.3e14}},
                                           {{4.1e14, 4.1e14}, {6.5e14, 6.5e14}, {7.5e14, 7.4e14}}},
-                    half_tile = 3e-6, half_follows = 2.5e-6, passes_rate = 3.3e12,
-                    half_launches = 7e-6, half_parts = 10e-6, half_enough = 1;
+                    half_turns = 7.4e14, half_tile = 3e-6, half_follows = 2.5e-6,
+                    passes_rate = 3.3e12, half_launches = 7e-6, half_parts = 10e-6, half_enough = 1;
 /* Lines that are no multiples of 128 bytes begin within such pieces: what sums take then, the kernel's and
  * the library's (1000 x 1112 x 2056, where the kernel took 27, 29 and 34 us, the library 18, 24 and 44). */
 static const double half_uneven = 1.45, library_uneven = 1.7;
@@ -233,6 +234,16 @@ static int has_lines(const MatrixProduct *m, int64_t of)
     return rest % of == 0;
 }
 
+static int in_turns(const MatrixProduct *m, int tile, int parts)
+{
+    return m->copy == COPY_TENSOR && tile == SIDE && parts == 1;
+}
+
+int product_turns(const MatrixProduct *m)
+{
+    return in_turns(m, m->tile, m->parts);
+}
+
 /* A cluster has 8 blocks at most. Each of them has whole groups of 16 columns. */
 static int cluster_of(int joined, int tile, int parts)
 {
@@ -252,10 +263,13 @@ static double half_time(const MatrixProduct *m, int joined, int tile, int parts)
                  columns = (double)m->count[PRODUCT_COLUMNS].at[0] * (joined ? joined : 1),
                  depth = (double)m->count[PRODUCT_DEPTH].at[0],
                  batch = (double)m->count[PRODUCT_BATCH].at[0], wide = tile;
+    const int turns = in_turns(m, tile, parts);
     double tiles = ceil(rows / SIDE) * ceil(columns / wide) * batch * parts,
            uneven = has_lines(m, 64) ? 1 : half_uneven,
-           one = 2 * SIDE * wide * ceil(depth / parts / 64) * 64 / (half_rate_of(m, tile) / SMS),
-           after = half_tile + (joined ? half_follows * wide / 256 : 0),
+           rate = turns ? half_turns : half_rate_of(m, tile),
+           one = 2 * SIDE * wide * ceil(depth / parts / 64) * 64 / (rate / SMS),
+           after = (half_tile + (joined ? half_follows * wide / 256 : 0)) /
+                   (turns && tiles > SMS ? 2 : 1),
            sums = ceil(tiles / SMS) * (one * uneven + after),
            bytes = 2 * batch * ((rows + columns) * depth + rows * columns),
            partial = 8 * parts * rows * columns * batch / passes_rate + half_parts;

@@ -1209,6 +1209,39 @@ template <int STAGES> __device__ __forceinline__ void half_skip(Stage &s, int st
     s.at = at % STAGES;
 }
 
+// Where a warp group's factors begin in the first stage, and the barriers of stages.
+struct HalfFactors {
+    unsigned x, y, full, empty;
+};
+
+// Multiplies the stages of a tile. Returns the last one, which is not free yet.
+template <typename T, bool AK, bool BK, int STAGES, int STAGE, bool BIAS, int PIECES, int SUMS>
+__device__ __forceinline__ int half_steps(float (&d)[PIECES][SUMS], int steps, const HalfFactors f,
+                                          Stage &s)
+{
+    int last = 0;
+#pragma unroll 1
+    for (int k = 0; k < steps; k++) {
+        barrier_wait(f.full + 8 * s.at, s.phase);
+        const unsigned at = s.at * (STAGE / 16);
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int i = 0; i < HALF_TERMS / 16; i++)
+#pragma unroll
+            for (int j = 0; j < PIECES; j++)
+                half_multiply<AK, BK>(
+                    T(), d[j],
+                    half_descriptor<64>(f.x + at + j * (HALF_GROUP / 16) + i * (AK ? 2 : 128)),
+                    half_descriptor<64>(f.y + at + i * (BK ? 2 : 128)), BIAS || k + i > 0);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+        if (k && threadIdx.x % 32 == 0) barrier_arrive(f.empty + 8 * last);
+        last = s.at;
+        stage_advance<STAGES>(s);
+    }
+    return last;
+}
+
 // The sums of all tiles of a block, which begin with the bias if BIAS. Both warp groups share a tile, or each
 // has every other tile if TURNS, so that one makes results under the other's products.
 template <typename T, bool AK, bool BK, int N, bool PAIR, int STAGES, bool BIAS, bool TURNS,
@@ -1232,7 +1265,7 @@ __device__ __forceinline__ void half_make(const HalfWork &w, const HalfRoom &roo
         return (int)(p.end - p.first);
     };
     Stage s = {0, 0};
-    int last = 0, turn = 1 - own_turn;
+    int turn = 1 - own_turn;
     float d[PIECES][N / 2];
 #pragma unroll
     for (int i = 0; i < PIECES * N / 2; i++) d[i / (N / 2)][i % (N / 2)] = 0;
@@ -1252,25 +1285,8 @@ __device__ __forceinline__ void half_make(const HalfWork &w, const HalfRoom &roo
         if (BIAS) half_bias_multiply<T, N, PIECES>(d, ones, own, group, word);
         if (TURNS) barrier_wait(room.turns + 8 * group, turn);
         turn ^= 1;
-#pragma unroll 1
-        for (int k = 0; k < steps; k++) {
-            barrier_wait(full + 8 * s.at, s.phase);
-            const unsigned at = s.at * (STAGE / 16);
-            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#pragma unroll
-            for (int i = 0; i < HALF_TERMS / 16; i++)
-#pragma unroll
-                for (int j = 0; j < PIECES; j++)
-                    half_multiply<AK, BK>(
-                        T(), d[j],
-                        half_descriptor<64>(x + at + j * (HALF_GROUP / 16) + i * (AK ? 2 : 128)),
-                        half_descriptor<64>(y + at + i * (BK ? 2 : 128)), BIAS || k + i > 0);
-            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-            if (k && lead) barrier_arrive(room.empty + 8 * last);
-            last = s.at;
-            stage_advance<STAGES>(s);
-        }
+        const int last =
+            half_steps<T, AK, BK, STAGES, STAGE, BIAS>(d, steps, {x, y, full, room.empty}, s);
         if (TURNS && lead) barrier_arrive(room.turns + 8 - 8 * group);
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
@@ -1333,8 +1349,8 @@ __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFa
 }
 
 //@ half_cluster
-// The parts of a tile's sums are of the blocks of a cluster: each adds up those of its share of columns, which
-// it reads in the shared memory of all. No block leaves before the others have read.
+// The parts of a tile's sums are of the blocks of a cluster: each adds up those of its share of columns,
+// which it reads in the shared memory of all. No block leaves before the others have read.
 __device__ __forceinline__ void half_cluster_arrive()
 {
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");

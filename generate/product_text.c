@@ -925,12 +925,6 @@ static void put_half_results(ProductWriter *w, const ProductNames *n, int cluste
     buffer_puts(&w->body, "        });\n");
 }
 
-/* Each warp group has tiles of its own. */
-static int has_turns(const MatrixProduct *m)
-{
-    return m->tile == 128 && m->parts == 1;
-}
-
 /* A block of a cluster has results of its share of the tile's columns. */
 static void put_half_tile(ProductWriter *w, const ProductNames *n)
 {
@@ -964,7 +958,7 @@ static void put_half_body(ProductWriter *w)
         "bring, %s,\n        [&](const float (&d)[%d], const HalfPlace &%s, unsigned "
         "own) {\n",
         type_of(w), product_is_along(m, PRODUCT_A), product_is_along(m, PRODUCT_B), m->tile,
-        w->join->n > 1, m->stages, bias, has_turns(m),
+        w->join->n > 1, m->stages, bias, product_turns(m),
         bias ? kernel_tensor(w->k, m->side[PRODUCT_D].node, 0) : "nullptr", m->tile / 2,
         product_cluster(m, w->join->n) > 1 ? "tile" : "place");
     put_half_tile(w, &n);

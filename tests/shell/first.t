@@ -186,13 +186,23 @@ wrong_result s/\{\{-150, /{{50, /
 wrong_result s/\}, \{-1073741824, 0\}, /}, {-1073741824, -64}, /
 wrong_result s/\{-3, 1073741824\}\}/{64, 1073741824}}/
 END
-"$BUILD/bin/quern-kernel" --task residual_bf16 --schedule '//@ schedule h route=tensor tile=128' >whole.cu
+half_of() { # SCHEDULE: whole.cu
+  "$BUILD/bin/quern-kernel" --task residual_bf16 --schedule "//@ schedule h route=tensor $1" >whole.cu
+}
+half_of tile=128
 mistakes residual_bf16 whole.cu 'sums that begin with another bias' <<'END'
 wrong_result s/x == 4 \* y \?/x == 4 * y + 1 ?/
 wrong_result s/BIAS \|\| k \+ i > 0/k + i > 0/
 race /bar.sync %0, 128;" ::"r"\(group \+ 1\) : "memory"\);$/d
 END
-"$BUILD/bin/quern-kernel" --task residual_bf16 --schedule '//@ schedule h route=tensor tile=128 split=4' >whole.cu
+half_of 'tile=128 stages=3 copy=tensor' # all tiles by one block
+sed -i -E 's/<<<min.*, 384, /<<<1, 384, /' whole.cu
+mistakes residual_bf16 whole.cu 'warp groups that make tiles in turns' <<'END'
+ok s/<<<1, 384, /<<<2, 384, /
+timeout|race|wrong_result s/half_skip<STAGES>\(s, steps_of\(item.*//
+wrong_result|race s/now.row -= 64 \* own_turn;//
+END
+half_of 'tile=128 split=4'
 mistakes residual_bf16 whole.cu 'a cluster with a mistake' <<'END'
 race /sum\[i\] = 0;$/,/half_cluster_wait/s/half_cluster_wait\(\);//
 race s/place.column \+= tile.part \* 32;//
@@ -207,7 +217,7 @@ out_of_bounds s/"n"\(DIRECT_STAGES - 2\)/"n"(DIRECT_STAGES - 1)/
 race s/^.*fence.proxy.async.shared::cta.*//
 wrong_result s/(i < 64; i\+\+\) first \+= part_sums\[)i \*/\10 */
 END
-"$BUILD/bin/quern-kernel" --task residual_bf16 --schedule '//@ schedule h route=tensor tile=128' >whole.cu
+half_of tile=128
 sed 's/J ? both & 0xffff0000u : both << 16/J ? both << 16 : both \& 0xffff0000u/' whole.cu >less.cu
 ! cmp -s whole.cu less.cu && [ "$(grep -cE 'half_read\(of, |half_ahead<128>\(r_, ' whole.cu)" = 2 ] &&
   ! "$BUILD/bin/quern-eval" --task residual_bf16 --device sim:h100 less.cu >out 2>&1 &&
@@ -219,14 +229,14 @@ copied_wrong() { # COPY: mistakes of copies that do not wait, or of less
   mistakes bmm_bias_f16 whole.cu "copies by $1"
 }
 copied_wrong async <<'END'
-race s/^ *barrier_wait\(full.*//
+race s/^ *barrier_wait\(f.full.*//
 race s/^ *barrier_wait\(room.empty.*//
 race s/^.*fence.proxy.async.*//
 race s/(wgmma.wait_group.sync.aligned) 1;/\1 2;/
 race s/"n"\(AHEAD\)/"n"(AHEAD + 1)/
 END
 copied_wrong tensor <<'END'
-race s/^ *barrier_wait\(full.*//
+race s/^ *barrier_wait\(f.full.*//
 race s/^ *barrier_wait\(room.empty.*//
 race s/(wgmma.wait_group.sync.aligned) 1;/\1 3;/
 out_of_bounds s/"r"\(STAGE\)/"r"(STAGE - HALF_GROUP)/

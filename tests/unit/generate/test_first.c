@@ -909,11 +909,11 @@ static void test_sums_of_halves_begin_with_a_bias(void **state)
                .inputs = {tensor("x", DTYPE_F16, "n", "n"), tensor("w", DTYPE_F16, "n", "n"),
                           tensor("b", DTYPE_F16, "n", NULL)}};
     (void)state;
-    expect(source_of(&s, bias, (const int[]){2, 1, 3}), "4, 1>(left, right, other, work, mapped",
+    expect(source_of(&s, bias, (const int[]){2, 1, 3}), "6, 1, 1>(left, right, other, work",
            "half_read(of, b");
     s.inputs[2] = tensor("r", DTYPE_F16, "n", "n");
     expect(source_of(&s, matrix, (const int[]){2, 1, 3}), "= total + half_read(of, r",
-           "4, 1>(left, right, other");
+           ", 1, 1>(left, right, other");
 }
 
 /* Tiles have as many columns as make few rounds of the multiprocessors: 112 tiles of 80 columns of two
