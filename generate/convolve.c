@@ -179,6 +179,16 @@ static double tiles_of(const Convolution *v, const MatrixProduct *m)
     return m->copy == COPY_TENSOR ? boxes : ceil(outputs / m->tile);
 }
 
+/* 1: the windows of a pool are whole in the tiles, and in the 64 outputs of them that a warp has at once. */
+static int has_windows(const MatrixProduct *m)
+{
+    const int *w = m->window, plane = m->box[1] * m->box[2];
+    int whole = 1;
+    for (int d = 0; d < WINDOW_DIMS; d++) whole &= m->box[d] % w[d] == 0;
+    return whole && (w[0] == 1 || 64 % (w[0] * plane) == 0) &&
+           (w[1] == 1 || 64 % (w[1] * m->box[2]) == 0);
+}
+
 /* What all taps read of the input comes at once, for tiles of 64 filters: two blocks have room for it. Lines
  * of 8 outputs lie below one another. Returns 1 where that is so. */
 static int choose_halo(const Bindings *b, MatrixProduct *m)
@@ -203,27 +213,33 @@ static int choose_halo(const Bindings *b, MatrixProduct *m)
         m->quads = quads;
         m->box[0] = 1, m->box[1] = high, m->box[2] = 8;
         for (int d = 0; d < WINDOW_DIMS; d++) m->halo[d] = (int)halo[d];
-        return 1;
+        if (!m->window[0] || has_windows(m)) return 1;
     }
+    m->quads = 0;
     return 0;
 }
 
-/* The box of outputs that leaves fewest beside the image; among equal ones the widest. */
+/* The box of outputs that leaves fewest beside the image; among equal ones the widest. With a pool behind it
+ * one that has its windows, if there is any. */
 static void choose_box(const Bindings *b, MatrixProduct *m)
 {
     const Convolution *v = &b->at[0];
     double best = HUGE_VAL;
     m->copy = COPY_TENSOR;
     if (choose_halo(b, m)) return;
+    memset(m->box, 0, sizeof m->box);
     for (int wide = m->tile; wide >= 8; wide /= 2)
         for (int high = m->tile / wide; high; high /= 2) {
             MatrixProduct x = *m;
             x.box[0] = m->tile / wide / high, x.box[1] = high, x.box[2] = wide;
             const double tiles = tiles_of(v, &x);
-            if (tiles >= best) continue;
+            if (tiles >= best || (m->window[0] && !has_windows(&x))) continue;
             best = tiles;
             memcpy(m->box, x.box, sizeof m->box);
         }
+    if (m->box[0] || !m->window[0]) return;
+    m->window[0] = 0;
+    choose_box(b, m);
 }
 
 /* Neighbouring outputs of a class read neighbours, which a tensor map has as a box. */
@@ -243,6 +259,12 @@ static double pack_seconds(const Bindings *b)
            bytes_rate;
 }
 
+/* Outputs of the convolution for each result. */
+static double window_of(const MatrixProduct *m)
+{
+    return m->copy == COPY_TENSOR && m->window[0] ? m->window[0] * m->window[1] * m->window[2] : 1;
+}
+
 static double seconds(const Bindings *b, const MatrixProduct *m)
 {
     const Convolution *v = &b->at[0];
@@ -257,11 +279,11 @@ static double seconds(const Bindings *b, const MatrixProduct *m)
            images = (double)v->batch,
            items = ceil((double)v->out / rows) * tiles_of(v, m) * images * classes_of(v),
            packed = pack_seconds(b) * bytes_rate,
-           result = 4 * images * (double)(s.outputs.at[0] * v->out),
+           result = 4 * images * (double)(s.outputs.at[0] * v->out) / window_of(m),
            rate = m->quads ? halo_rate[m->quads > 2]
                   : maps   ? maps_rate[rows > 64][m->tile == WIDE]
                            : async_rate[rows > 64],
-           tile = m->quads ? halo_tile + halo_store * fill
+           tile = m->quads ? halo_tile + halo_store * fill / window_of(m)
                   : maps   ? maps_tile[rows > 64][m->tile == WIDE]
                            : async_tile,
            sums = ceil(items / SMS) * (2. * rows * m->tile * depth / (rate / SMS) + tile);
@@ -304,6 +326,7 @@ static double enough_of(const Nodes *n, const Convolution *v, const MatrixProduc
 {
     int result = 0;
     if (m->copy != COPY_TENSOR || (!m->quads && v->out % tile_rows(m))) return enough;
+    if (m->window[0]) return most_maps;
     if (classes_of(v) > 1) return most_strided;
     for (int i = 0; i < n->graph->n_outputs; i++) result |= n->output[i] == m->of;
     return result ? most_alone : most_maps;
@@ -455,12 +478,54 @@ static double apart_seconds(const Nodes *n, const Bindings *b, const MatrixProdu
     return outputs * (apart_store + read_beside(n, m->of) * apart_read);
 }
 
+/* Sets the windows of a pool, a fold, that lie side by side, and how many there are. Returns what is pooled;
+ * -1: it is no such pool. */
+static int read_pool(const Nodes *n, int fold, MatrixProduct *m)
+{
+    const Node *f = &n->node[fold];
+    if (f->kind != NODE_FOLD || f->fold > FOLD_MIN || f->pair >= 0 || f->dtype != DTYPE_F32)
+        return -1;
+    const Node *x = &n->node[f->arg[0]];
+    const int dims = (x->rank - 2) / 2;
+    if (x->kind != NODE_VIEW || x->stored || !size_is(x->offset, 0) || dims < 1 ||
+        x->rank != 2 + 2 * dims || f->dims != ((1u << dims) - 1) << (2 + dims))
+        return -1;
+    const Node *a = &n->node[x->arg[0]];
+    Size step = size_number(1);
+    if (a->rank != 2 + dims || a->dtype != DTYPE_F32) return -1;
+    for (int d = 0; d < WINDOW_DIMS; d++) m->window[d] = 1, m->pooled[d] = size_number(1);
+    for (int d = a->rank - 1; d >= 0; d--) {
+        const Size size = d < 2 ? size_number(1) : x->size[d + dims];
+        if (!size_same(x->step[d], size_times(step, size)) || !size_constant(size) ||
+            (d < 2 ? !size_same(x->size[d], a->size[d]) : !size_same(x->step[d + dims], step)))
+            return -1;
+        if (d >= 2) {
+            m->window[WINDOW_DIMS - 2 - dims + d] = (int)size.at[0];
+            m->pooled[WINDOW_DIMS - 2 - dims + d] = x->size[d];
+        }
+        step = size_times(step, a->size[d]);
+    }
+    return x->arg[0];
+}
+
+/* Sets the windows of the pool behind a convolution, which nothing else reads. */
+static void find_pool(const Nodes *n, const Bindings *b, MatrixProduct *m)
+{
+    m->window[0] = 0;
+    for (int i = 0; i < n->n && classes_of(&b->at[0]) == 1 && !n->plain; i++) {
+        const int of = read_pool(n, i, m);
+        if (of >= 0 && (!n->node[of].stored || of == m->of) && kept_below(n, of) == m->of) return;
+        m->window[0] = 0;
+    }
+}
+
 static int default_route(const Nodes *n, const Bindings *b, MatrixProduct *m)
 {
     MatrixProduct before;
     const int kept = kept_below(n, m->side[PRODUCT_B].node),
               packed = kept >= 0 && depthwise_read(n, kept, &before);
-    const double time = choose_tile(b, m, is_mapped(&b->at[0]) && !is_folded(n, m->of)) -
+    const double time = choose_tile(
+                            b, m, is_mapped(&b->at[0]) && (m->window[0] || !is_folded(n, m->of))) -
                         (packed ? pack_seconds(b) : 0) + apart_seconds(n, b, m),
                  share =
                      packed || before_depthwise(n, m->of) ? most_alone : enough_of(n, &b->at[0], m);
@@ -471,6 +536,7 @@ void convolve_choose(const Nodes *n, const char *key, MatrixProduct *m)
 {
     Bindings b;
     if (!read_bindings(n, n->node[m->of].line, &b)) return;
+    find_pool(n, &b, m);
     const int mapped = is_mapped(&b.at[0]), route = default_route(n, &b, m);
     m->parts = 1;
     m->route = genes_choose(
@@ -490,13 +556,15 @@ void convolve_choose(const Nodes *n, const char *key, MatrixProduct *m)
     if (m->copy == COPY_TENSOR)
         choose_box(&b, m);
     else
-        memset(m->box, 0, sizeof m->box), m->quads = 0;
+        memset(m->box, 0, sizeof m->box), m->quads = m->window[0] = 0;
 }
 
 /* Results have shared memory of their own where a block makes several items: its stages are filled again. */
 static int staging_of(const MatrixProduct *m)
 {
-    return m->stat[0] ? STAGING : m->folded ? FOLDED_LINE * (int)m->tile : 0;
+    return m->stat[0]                                 ? STAGING
+           : m->folded && m->folded != FOLDED_WINDOWS ? FOLDED_LINE * (int)m->tile
+                                                      : 0;
 }
 
 /* A block's threads, how many a multiprocessor has of it, and its stages and bytes of shared memory. */
@@ -555,7 +623,8 @@ int convolve_folded(const Nodes *n, int fold, MatrixProduct *out)
     if (n->plain || f->kind != NODE_FOLD || f->fold > FOLD_MIN || f->pair >= 0 ||
         f->dtype != DTYPE_F32)
         return -1;
-    const int body = f->arg[0],
+    MatrixProduct pool;
+    const int pooled = read_pool(n, fold, &pool), body = pooled < 0 ? f->arg[0] : pooled,
               is_own = n->node[body].dtype == DTYPE_F32 &&
                        (!n->node[body].stored || n->node[body].kind == NODE_KEPT),
               kept = is_own ? kept_below(n, body) : -1;
@@ -563,8 +632,18 @@ int convolve_folded(const Nodes *n, int fold, MatrixProduct *out)
     product_choose(n, out, 0);
     out->fold = f->fold;
     out->parts = f->parts;
-    out->folded = out->route == ROUTE_LIBRARY ? 0 : folded_lines(n, f, out);
+    out->folded = out->route == ROUTE_LIBRARY ? 0
+                  : pooled < 0                ? folded_lines(n, f, out)
+                  : out->window[0]            ? FOLDED_WINDOWS
+                                              : 0;
     return out->folded ? body : -1;
+}
+
+int convolve_pools(const Nodes *n, int fold)
+{
+    MatrixProduct m;
+    return !n->node[fold].parts && read_pool(n, fold, &m) >= 0 &&
+           convolve_folded(n, fold, &m) >= 0 && m.folded == FOLDED_WINDOWS;
 }
 
 int convolve_around(const Nodes *n, int kept, int input)
@@ -610,7 +689,7 @@ int convolve_parts(const Nodes *n, int fold)
     if (n->node[fold].parts || convolve_folded(n, fold, &m) < 0 ||
         !read_bindings(n, n->node[m.of].line, &b))
         return 0;
-    return m.folded == PRODUCT_ROWS
+    return m.folded != PRODUCT_COLUMNS
                ? 1
                : (int)fmin(tiles_of(&b.at[0], &m) * classes_of(&b.at[0]), MOST_PARTS);
 }
@@ -816,6 +895,18 @@ static void put_fold(ProductWriter *w, const char *rows)
                   parts, fold_start(m->fold), fold_expression(m->fold), w->out);
 }
 
+static void put_pool(ProductWriter *w, const char *rows)
+{
+    const MatrixProduct *m = w->m;
+    buffer_printf(&w->body, "    convolve_fold_windows<%d, %d, %d, %d, %d, %d>(shape, %s, source, ",
+                  tile_rows(m), m->tile, blocks_of(m).stages, m->window[0], m->window[1],
+                  m->window[2], rows);
+    put_three(w, m->pooled);
+    buffer_printf(&w->body,
+                  "(float)%s,\n        [](float a, float b) { return %s; }, value, %s);\n",
+                  fold_start(m->fold), fold_expression(m->fold), w->out);
+}
+
 /* The loop, behind the function that stores. */
 static void put_call(ProductWriter *w, const char *rows)
 {
@@ -862,7 +953,7 @@ static void put_body(ProductWriter *w, const Bindings *b, const Shape *s)
     put_shape(w, b, s);
     product_put_value(w, rows);
     if (w->m->folded) {
-        put_fold(w, rows);
+        (w->m->folded == FOLDED_WINDOWS ? put_pool : put_fold)(w, rows);
         return;
     }
     if (w->m->stat[0]) {
@@ -1016,10 +1107,11 @@ int convolve_write(ProductWriter *w)
         product_help(w->t, w->m->quads ? HELP_CONVOLVE_HALO : HELP_CONVOLVE_MAPS, generate_convolve,
                      w->m->quads ? "halo" : "maps");
     }
-    if (w->m->folded) {
-        writer_help(&(Writer){.t = w->t}, HELP_ORDER);
+    if (w->m->folded) writer_help(&(Writer){.t = w->t}, HELP_ORDER);
+    if (w->m->folded == FOLDED_WINDOWS)
+        product_help(w->t, HELP_CONVOLVE_WINDOWS, generate_convolve, "windows");
+    else if (w->m->folded)
         product_help(w->t, HELP_CONVOLVE_FOLDS, generate_convolve, "folds");
-    }
     if (w->m->stat[0])
         product_help(w->t, HELP_CONVOLVE_STATISTICS, generate_convolve, "statistics");
     packing_help(w->t);

@@ -823,6 +823,73 @@ __device__ __forceinline__ void convolve_fold_filters(const Convolution v, int r
     if (at >= 0) out[p.batch * v.out[0] * v.out[1] * v.out[2] + at] = total;
 }
 
+//@ windows
+// Folds the windows of a pool in 64 outputs of sixteen filters that a warp has staged. cx, cy: how many of
+// these lie side by side along the last dimensions of the box.
+template <int WZ, int WY, int WX, typename F, typename V>
+__device__ __forceinline__ void convolve_windows(const Convolution &v, const ConvolvePlace &p,
+                                                 const float *stage, int rows, int row, int column,
+                                                 const ConvolveSpot &pooled, float none, F fold,
+                                                 V value, float *out)
+{
+    const int cx = min(v.box[2], 64), cy = min(v.box[1], 64 / cx), nx = cx / WX, ny = cy / WY,
+              each = 64 / (WZ * WY * WX);
+#pragma unroll 1
+    for (int i = threadIdx.x % 32; i < 16 * each; i += 32) {
+        const int r = i / each, w = i % each,
+                  first = (w / (nx * ny) * WZ * cy + w / nx % ny * WY) * cx + w % nx * WX;
+        const ConvolveSpot at = convolve_spot(v, p, column + first),
+                           to = {at.z / WZ, at.y / WY, at.x / WX};
+        if (row + r >= rows || to.z >= pooled.z || to.y >= pooled.y || to.x >= pooled.x) continue;
+        float of = none;
+#pragma unroll
+        for (int z = 0; z < WZ; z++)
+#pragma unroll
+            for (int y = 0; y < WY; y++)
+#pragma unroll
+                for (int x = 0; x < WX; x++)
+                    of = fold(of,
+                              value(p.batch, row + r,
+                                    ((at.z + z) * v.out[1] + at.y + y) * v.out[2] + at.x + x,
+                                    stage[convolve_staged<0>(r, first + (z * cy + y) * cx + x)]));
+        out[(((p.batch * rows + row + r) * pooled.z + to.z) * pooled.y + to.y) * pooled.x + to.x] =
+            of;
+    }
+}
+
+// The same of all outputs of a block: `pooled` windows along each dimension, which its box has whole.
+template <int ROWS, int COLUMNS, int STAGES, int WZ, int WY, int WX, typename S, typename F,
+          typename V>
+__device__ __forceinline__ void convolve_fold_windows(const Convolution v, int rows, const S source,
+                                                      const ConvolveSpot pooled, float none, F fold,
+                                                      V value, float *out)
+{
+    const ConvolveWarp<ROWS, COLUMNS> warp;
+    constexpr int N = ConvolveWarp<ROWS, COLUMNS>::N;
+    const long long item = blockIdx.x;
+    auto room = convolve_begin<ROWS, COLUMNS, STAGES, false>(v, rows, source, {item, item + 1, 1});
+    if (room.copies) return;
+    float d[N / 2];
+    const ConvolvePlace p = convolve_sums<ROWS, COLUMNS, STAGES, N>(v, rows, source, room, item, d);
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    float *stage = room.shared + threadIdx.x / 32 * (16 * 64);
+    convolve_sync();
+#pragma unroll
+    for (int c = 0; c < N / 64; c++) {
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            const int i = 8 * c + j, at = 8 * j + 2 * t;
+            *(float2 *)(stage + convolve_staged<0>(g, at)) = make_float2(d[4 * i], d[4 * i + 1]);
+            *(float2 *)(stage + convolve_staged<0>(g + 8, at)) =
+                make_float2(d[4 * i + 2], d[4 * i + 3]);
+        }
+        __syncwarp();
+        convolve_windows<WZ, WY, WX>(v, p, stage, rows, p.row + warp.down, warp.right + c * 64,
+                                     pooled, none, fold, value, out);
+        __syncwarp();
+    }
+}
+
 //@ statistics
 // How many elements there are, their mean, and the sum of their squared distances from it.
 struct ConvolveStatistics {

@@ -17,6 +17,8 @@ double convolve_us(const Nodes *n, const MatrixProduct *m);
 /* In how many parts the kernel of a convolution makes a fold of what it computes, which nothing else needs;
  * 0: there is no such kernel. */
 int convolve_parts(const Nodes *n, int fold);
+/* 1: it makes the fold in one part, and that is a pool whose windows its tiles have. */
+int convolve_pools(const Nodes *n, int fold);
 /* The same of a fold's parts: the convolution, and the node of the elements that are folded, which have its
  * shape. Returns that; -1: they are others' parts. */
 int convolve_folded(const Nodes *n, int parts, MatrixProduct *out);

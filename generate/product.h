@@ -15,6 +15,7 @@ typedef struct {
 } ProductTensor;
 
 enum { CONVOLUTION = 1, DEPTHWISE };
+enum { FOLDED_WINDOWS = PRODUCT_GROUPS };
 
 /* sum = alpha * (the sum over the depth) + beta * addend. The result, of the kept node `of`, is in C order:
  * batch, rows, columns. dtype: of all of its tensors. By ROUTE_TENSOR a product of a half type has tiles of
@@ -26,8 +27,10 @@ typedef struct {
     int quads; /* and how many times four channels of what all taps read come at once; 0: of each tap */
     int halo
         [3]; /* and how much more of the input than of the outputs that is, along each dimension */
-    int folded; /* of a convolution, what the kernel folds: PRODUCT_ROWS or PRODUCT_COLUMNS, into `parts`; 0:
-                 * nothing */
+    int folded; /* of a convolution, what the kernel folds: PRODUCT_ROWS or PRODUCT_COLUMNS, into `parts`,
+                 * or FOLDED_WINDOWS; 0: nothing */
+    int window[3]; /* of outputs, which a pool behind it folds, and its tiles have whole; 0: none */
+    Size pooled[3]; /* and how many of these there are along each dimension */
     Fold fold;
     int stat
         [3]; /* of a convolution: the parts of spreads, of means and of counts of what the kernel's text

@@ -22,7 +22,8 @@ enum {
     HELP_STAGES,
     HELP_CONVOLVE_MAPS,
     HELP_CONVOLVE_HALO,
-    HELP_DEPTHWISE
+    HELP_DEPTHWISE,
+    HELP_CONVOLVE_WINDOWS
 };
 /* Of KernelText.shared. Those before PART_SUMS have a buffer for each size, the others one of the largest. */
 enum {
