@@ -260,9 +260,10 @@ static double pack_seconds(const Bindings *b)
 }
 
 /* Outputs of the convolution for each result. */
-static double window_of(const MatrixProduct *m)
+static double window_of(const Convolution *v, const MatrixProduct *m)
 {
-    return m->copy == COPY_TENSOR && m->window[0] ? m->window[0] * m->window[1] * m->window[2] : 1;
+    if (m->copy != COPY_TENSOR || !m->window[0]) return 1;
+    return m->window[0] * m->window[1] * m->window[2] * (m->by_classes ? classes_of(v) : 1);
 }
 
 static double seconds(const Bindings *b, const MatrixProduct *m)
@@ -279,11 +280,11 @@ static double seconds(const Bindings *b, const MatrixProduct *m)
            images = (double)v->batch,
            items = ceil((double)v->out / rows) * tiles_of(v, m) * images * classes_of(v),
            packed = pack_seconds(b) * bytes_rate,
-           result = 4 * images * (double)(s.outputs.at[0] * v->out) / window_of(m),
+           result = 4 * images * (double)(s.outputs.at[0] * v->out) / window_of(v, m),
            rate = m->quads ? halo_rate[m->quads > 2]
                   : maps   ? maps_rate[rows > 64][m->tile == WIDE]
                            : async_rate[rows > 64],
-           tile = m->quads ? halo_tile + halo_store * fill / window_of(m)
+           tile = m->quads ? halo_tile + halo_store * fill / window_of(v, m)
                   : maps   ? maps_tile[rows > 64][m->tile == WIDE]
                            : async_tile,
            sums = ceil(items / SMS) * (2. * rows * m->tile * depth / (rate / SMS) + tile);
@@ -326,6 +327,7 @@ static double enough_of(const Nodes *n, const Convolution *v, const MatrixProduc
 {
     int result = 0;
     if (m->copy != COPY_TENSOR || (!m->quads && v->out % tile_rows(m))) return enough;
+    if (m->window[0] && m->by_classes && v->out % tile_rows(m)) return 0;
     if (m->window[0]) return most_maps;
     if (classes_of(v) > 1) return most_strided;
     for (int i = 0; i < n->graph->n_outputs; i++) result |= n->output[i] == m->of;
@@ -508,13 +510,21 @@ static int read_pool(const Nodes *n, int fold, MatrixProduct *m)
     return x->arg[0];
 }
 
-/* Sets the windows of the pool behind a convolution, which nothing else reads. */
+/* Sets the windows of the pool behind a convolution, which nothing else reads. Those of one with classes have
+ * an output of each of them. */
 static void find_pool(const Nodes *n, const Bindings *b, MatrixProduct *m)
 {
+    const Convolution *v = &b->at[0];
+    m->by_classes = classes_of(v) > 1;
     m->window[0] = 0;
-    for (int i = 0; i < n->n && classes_of(&b->at[0]) == 1 && !n->plain; i++) {
+    for (int i = 0; i < n->n && !n->plain; i++) {
         const int of = read_pool(n, i, m);
-        if (of >= 0 && (!n->node[of].stored || of == m->of) && kept_below(n, of) == m->of) return;
+        int fits = of >= 0 && (!n->node[of].stored || of == m->of) && kept_below(n, of) == m->of;
+        for (int d = 0; d < WINDOW_DIMS && fits && m->by_classes; d++) {
+            fits = m->window[d] == v->w[d].stride;
+            m->window[d] = 1;
+        }
+        if (fits) return;
         m->window[0] = 0;
     }
 }
@@ -586,7 +596,9 @@ static Blocks blocks_of(const MatrixProduct *m)
     if (m->copy != COPY_TENSOR)
         return (Blocks){THREADS, RESIDENT, SHARED_FOR_STAGES / stage,
                         SHARED_FOR_STAGES / stage * stage + ALIGN};
-    const int alone = m->tile == WIDE && (own || rows > 64),
+    /* a block with two numbers for each of its sums has all registers */
+    const int twice = m->folded == FOLDED_WINDOWS && m->by_classes,
+              alone = (m->tile == WIDE && (own || twice || rows > 64)) || (twice && rows > 64),
               room = (alone ? MOST_SHARED_ALONE : MOST_SHARED) - 2 * ALIGN - own - input,
               stages = room / stage < MOST_STAGES ? room / stage : MOST_STAGES,
               least =
@@ -898,9 +910,12 @@ static void put_fold(ProductWriter *w, const char *rows)
 static void put_pool(ProductWriter *w, const char *rows)
 {
     const MatrixProduct *m = w->m;
-    buffer_printf(&w->body, "    convolve_fold_windows<%d, %d, %d, %d, %d, %d>(shape, %s, source, ",
-                  tile_rows(m), m->tile, blocks_of(m).stages, m->window[0], m->window[1],
-                  m->window[2], rows);
+    buffer_printf(&w->body, "    convolve_fold_%s<%d, %d, %d",
+                  m->by_classes ? "classes" : "windows", tile_rows(m), m->tile,
+                  blocks_of(m).stages);
+    for (int d = 0; d < WINDOW_DIMS && !m->by_classes; d++)
+        buffer_printf(&w->body, ", %d", m->window[d]);
+    buffer_printf(&w->body, ">(shape, %s, source, ", rows);
     put_three(w, m->pooled);
     buffer_printf(&w->body,
                   "(float)%s,\n        [](float a, float b) { return %s; }, value, %s);\n",
@@ -1059,7 +1074,7 @@ static int put_tiles(ProductWriter *w, const Convolution *v, const Shape *s, Buf
         if (boxes) buffer_printf(to, ", %d)", m->box[d]);
     }
     if (!boxes) buffer_printf(to, ", %d)", m->tile);
-    buffer_printf(to, " * %d", (int)classes_of(v));
+    if (m->folded != FOLDED_WINDOWS) buffer_printf(to, " * %d", (int)classes_of(v));
     return 0;
 }
 

@@ -857,7 +857,32 @@ __device__ __forceinline__ void convolve_windows(const Convolution &v, const Con
     }
 }
 
-// The same of all outputs of a block: `pooled` windows along each dimension, which its box has whole.
+// The same of all outputs of a block, by way of `stage`, which has room for 64 of them. pooled: how many
+// windows there are along each dimension; the box has them whole.
+template <int N, int WZ, int WY, int WX, typename F, typename V>
+__device__ __forceinline__ void convolve_pool(const Convolution &v, const ConvolvePlace &p,
+                                              const float (&d)[N / 2], float *stage, int rows,
+                                              int row, int column, const ConvolveSpot &pooled,
+                                              float none, F fold, V value, float *out)
+{
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    convolve_sync();
+#pragma unroll
+    for (int c = 0; c < N / 64; c++) {
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            const int i = 8 * c + j, at = 8 * j + 2 * t;
+            *(float2 *)(stage + convolve_staged<0>(g, at)) = make_float2(d[4 * i], d[4 * i + 1]);
+            *(float2 *)(stage + convolve_staged<0>(g + 8, at)) =
+                make_float2(d[4 * i + 2], d[4 * i + 3]);
+        }
+        __syncwarp();
+        convolve_windows<WZ, WY, WX>(v, p, stage, rows, row, column + c * 64, pooled, none, fold,
+                                     value, out);
+        __syncwarp();
+    }
+}
+
 template <int ROWS, int COLUMNS, int STAGES, int WZ, int WY, int WX, typename S, typename F,
           typename V>
 __device__ __forceinline__ void convolve_fold_windows(const Convolution v, int rows, const S source,
@@ -871,23 +896,43 @@ __device__ __forceinline__ void convolve_fold_windows(const Convolution v, int r
     if (room.copies) return;
     float d[N / 2];
     const ConvolvePlace p = convolve_sums<ROWS, COLUMNS, STAGES, N>(v, rows, source, room, item, d);
-    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    float *stage = room.shared + threadIdx.x / 32 * (16 * 64);
-    convolve_sync();
+    convolve_pool<N, WZ, WY, WX>(v, p, d, room.shared + threadIdx.x / 32 * (16 * 64), rows,
+                                 p.row + warp.down, warp.right, pooled, none, fold, value, out);
+}
+
+// Windows that have an output of each class of a transposed convolution, at one place: a block folds these,
+// one class after another.
+template <int ROWS, int COLUMNS, int STAGES, typename S, typename F, typename V>
+__device__ __forceinline__ void convolve_fold_classes(const Convolution v, int rows, const S source,
+                                                      const ConvolveSpot pooled, float none, F fold,
+                                                      V value, float *out)
+{
+    const ConvolveWarp<ROWS, COLUMNS> warp;
+    constexpr int N = ConvolveWarp<ROWS, COLUMNS>::N;
+    const int down = (rows + ROWS - 1) / ROWS, each = convolve_classes(v) * down;
+    const long long first = (long long)(blockIdx.x / down) * each + blockIdx.x % down;
+    const ConvolveItems items = {first, first + each, down};
+    auto room = convolve_begin<ROWS, COLUMNS, STAGES, false>(v, rows, source, items);
+    if (room.copies) return;
+    float of[N / 2];
+    ConvolvePlace p;
 #pragma unroll
-    for (int c = 0; c < N / 64; c++) {
+    for (int i = 0; i < N / 2; i++) of[i] = none;
+#pragma unroll 1
+    for (long long item = items.first; item < items.end; item += items.step) {
+        float d[N / 2];
+        p = convolve_sums<ROWS, COLUMNS, STAGES, N>(v, rows, source, room, item, d);
 #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            const int i = 8 * c + j, at = 8 * j + 2 * t;
-            *(float2 *)(stage + convolve_staged<0>(g, at)) = make_float2(d[4 * i], d[4 * i + 1]);
-            *(float2 *)(stage + convolve_staged<0>(g + 8, at)) =
-                make_float2(d[4 * i + 2], d[4 * i + 3]);
+        for (int i = 0; i < N / 2; i++) {
+            const int n = warp.right + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2,
+                      row = p.row + warp.down + threadIdx.x % 32 / 4 + i / 2 % 2 * 8;
+            if (row < rows && convolve_inside(v, p, n))
+                of[i] = fold(of[i], value(p.batch, row, convolve_output(v, p, n), d[i]));
         }
-        __syncwarp();
-        convolve_windows<WZ, WY, WX>(v, p, stage, rows, p.row + warp.down, warp.right + c * 64,
-                                     pooled, none, fold, value, out);
-        __syncwarp();
     }
+    convolve_pool<N, 1, 1, 1>(
+        v, p, of, room.shared + threadIdx.x / 32 * (16 * 64), rows, p.row + warp.down, warp.right,
+        pooled, none, fold, [](long long, int, int, float x) { return x; }, out);
 }
 
 //@ statistics

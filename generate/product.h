@@ -31,6 +31,7 @@ typedef struct {
                  * or FOLDED_WINDOWS; 0: nothing */
     int window[3]; /* of outputs, which a pool behind it folds, and its tiles have whole; 0: none */
     Size pooled[3]; /* and how many of these there are along each dimension */
+    int by_classes; /* such a window has an output of each class, at one place: the others are 1 */
     Fold fold;
     int stat
         [3]; /* of a convolution: the parts of spreads, of means and of counts of what the kernel's text

@@ -144,12 +144,12 @@ timeout s/"r"\(STAGE\)/"r"(STAGE - LEFT)/
 wrong_result s/"r"\(at.x\)/"r"(at.x + 1)/
 END
 "$BUILD/bin/quern-kernel" --task conv_pools --schedule "$maps" >pools.cu &&
-  [ "$(grep -c 'convolve_fold_windows<[0-9]' pools.cu)" = 2 ] &&
+  [ "$(grep -cE 'convolve_fold_(windows|classes)<[0-9]' pools.cu)" = 2 ] &&
   "$BUILD/bin/quern-eval" --task conv_pools --device sim:h100 pools.cu >out 2>&1
 ok $? "pools in their convolutions' kernels: $(sed -n 's/^ *score *//p' out)"
 "$BUILD/bin/quern-kernel" --task conv_pools --schedule "$one" >pools.cu
 mistakes conv_pools pools.cu 'a pool with a mistake' <<'END'
-wrong_result s/z \* cy \+ y\) \* cx/z * cy + y) * (cx + 2)/
+wrong_result s/y < WY; y\+\+/y < 1; y++/
 wrong_result|out_of_bounds s/to.x >= pooled.x/to.x > pooled.x/
 END
 norms='//@ schedule h route=tensor; //@ schedule part_7 less=yes
