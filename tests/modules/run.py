@@ -111,9 +111,10 @@ def apart(got, want):
 
 
 def run(command, every=False):
-    """The exit status and the last line that is said, or every one."""
+    """The exit status and the last line that is said, or every one where it fails or warns."""
     p = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    lines = (p.stdout + p.stderr if every else p.stderr or p.stdout).strip().splitlines()
+    own = p.stdout + p.stderr if every and p.returncode else p.stderr or p.stdout
+    lines = own.strip().splitlines()
     return p.returncode, "; ".join(lines if every else lines[-1:])
 
 
