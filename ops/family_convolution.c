@@ -431,6 +431,8 @@ enum { TOGETHER = 4 }; /* outputs: the terms of one sum wait for each other */
 typedef struct {
     int64_t n, *input, *tap;
     int64_t entry, group, channel; /* of the batch; channel: in its group */
+    int64_t at[WINDOW_DIMS],
+        *inputs[WINDOW_DIMS]; /* of each tap of a dimension, at this place there */
 } Meets;
 
 static void meets_open(const Convolution *v, Meets *m)
@@ -438,26 +440,38 @@ static void meets_open(const Convolution *v, Meets *m)
     size_t n = (size_t)(v->w[0].kernel * v->w[1].kernel * v->w[2].kernel);
     *m = (Meets){.input = memory_array(n + 1, sizeof *m->input),
                  .tap = memory_array(n + 1, sizeof *m->tap)};
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        m->inputs[d] = memory_array((size_t)v->w[d].kernel + 1, sizeof **m->inputs);
+        m->at[d] = -1;
+    }
 }
 
 static void meets_close(Meets *m)
 {
     free(m->input), free(m->tap);
+    for (int d = 0; d < WINDOW_DIMS; d++) free(m->inputs[d]);
+}
+
+static void place_dimension(const Window *w, int64_t o, int64_t *at, int64_t *inputs)
+{
+    if (o == *at) return;
+    *at = o;
+    for (int64_t k = 0; k < w->kernel; k++) inputs[k] = window_input(w, o, k);
 }
 
 static void meets_of(const Convolution *v, int64_t output, Meets *m)
 {
     const Window *w = v->w;
-    int64_t o[WINDOW_DIMS];
-    for (int d = WINDOW_DIMS - 1; d >= 0; output /= w[d--].out) o[d] = output % w[d].out;
+    for (int d = WINDOW_DIMS - 1; d >= 0; output /= w[d--].out)
+        place_dimension(&w[d], output % w[d].out, &m->at[d], m->inputs[d]);
     m->channel = output % v->out, output /= v->out;
     m->group = output % v->groups, m->entry = output / v->groups;
     m->n = 0;
     for (int64_t i = 0; i < w[0].kernel; i++)
         for (int64_t j = 0; j < w[1].kernel; j++) {
-            int64_t a = window_input(&w[0], o[0], i), b = window_input(&w[1], o[1], j);
+            int64_t a = m->inputs[0][i], b = m->inputs[1][j];
             for (int64_t k = 0; k < w[2].kernel && a >= 0 && b >= 0; k++) {
-                int64_t c = window_input(&w[2], o[2], k);
+                int64_t c = m->inputs[2][k];
                 if (c < 0) continue;
                 m->input[m->n] = (a * w[1].in + b) * w[2].in + c;
                 m->tap[m->n++] = (i * w[1].kernel + j) * w[2].kernel + k;
