@@ -1348,57 +1348,6 @@ __device__ __forceinline__ void half_product(const HalfFactor<T> a, const HalfFa
     }
 }
 
-//@ half_cluster
-// The parts of a tile's sums are of the blocks of a cluster: each adds up those of its share of columns,
-// which it reads in the shared memory of all. No block leaves before the others have read.
-__device__ __forceinline__ void half_cluster_arrive()
-{
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-}
-
-__device__ __forceinline__ void half_cluster_wait()
-{
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-template <int N, int PARTS>
-__device__ __forceinline__ void half_join(const float (&d)[N / 2], int part,
-                                          float (&sum)[N / 2 / PARTS])
-{
-    enum { QUADS = N / 8 / PARTS, NEXT = HALF_MAKERS * 16 };
-    extern __shared__ unsigned char raw[];
-    const unsigned at =
-        (((unsigned)__cvta_generic_to_shared(raw) + 1023) & ~1023u) + threadIdx.x * 16;
-    asm volatile("bar.sync 3, %0;" ::"r"(HALF_MAKERS) : "memory"); // factors were there
-#pragma unroll
-    for (int i = 0; i < N / 8; i++)
-        asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at + i * NEXT), "f"(d[4 * i]),
-                     "f"(d[4 * i + 1]), "f"(d[4 * i + 2]), "f"(d[4 * i + 3])
-                     : "memory");
-    half_cluster_arrive();
-#pragma unroll
-    for (int i = 0; i < 4 * QUADS; i++) sum[i] = 0;
-    half_cluster_wait();
-#pragma unroll
-    for (int block = 0; block < PARTS; block++) {
-        unsigned from;
-        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-                     : "=r"(from)
-                     : "r"(at + part * QUADS * NEXT), "r"(block));
-#pragma unroll
-        for (int i = 0; i < QUADS; i++) {
-            float4 v;
-            asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-                         : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                         : "r"(from + i * NEXT)
-                         : "memory");
-            sum[4 * i] += v.x, sum[4 * i + 1] += v.y;
-            sum[4 * i + 2] += v.z, sum[4 * i + 3] += v.w;
-        }
-    }
-    half_cluster_arrive();
-}
-
 //@ half_maps
 // Copies of half_product's factors by tensor maps, whose start and whose lines are multiples of 16 bytes.
 // EACH: a batch has a factor of its own.

@@ -59,11 +59,8 @@ void product_choose(const Nodes *n, MatrixProduct *m, int joined);
 /* The time of their kernels by their route, and how many there are, by the timed sizes. */
 double product_us(const Nodes *n, const ProductJoin *j);
 int product_launches(const ProductJoin *j);
-/* Each warp group has tiles of its own, and makes results while the other multiplies. */
-int product_turns(const MatrixProduct *m);
-/* How many blocks of a cluster add up the parts of a sum of a half type, of so many products in a kernel:
- * all; 1: not a cluster. */
-int product_cluster(const MatrixProduct *m, int joined);
+/* Each warp group has tiles of its own, and makes results of so many products while the other multiplies. */
+int product_turns(const MatrixProduct *m, int joined);
 /* Finds the products of a traced kernel; n is 0 where there is none. Routes are not chosen. */
 void product_join(const Kernel *k, ProductJoin *out);
 /* By triangles of the graph: where the sums of a kernel with one product are needed, column beside row, and

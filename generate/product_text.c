@@ -64,12 +64,6 @@ static int is_half_product(const MatrixProduct *m)
     return m->dtype != DTYPE_F32 && !m->convolution;
 }
 
-/* Parts of sums lie in memory, and another kernel adds them up. */
-static int has_part_sums(const ProductWriter *w)
-{
-    return w->m->parts > 1 && product_cluster(w->m, w->join->n) == 1;
-}
-
 /* The addend's two neighbouring columns are one piece where the result's are. */
 static int has_pairs(const MatrixProduct *m)
 {
@@ -501,7 +495,7 @@ static int read_texts(ProductWriter *w, ProductTexts *t)
 static int put_finish_launch(ProductWriter *w, const ProductTexts *t)
 {
     char size[4 * SIZE_TEXT];
-    if (!has_part_sums(w)) return 0;
+    if (w->m->parts == 1) return 0;
     snprintf(size, sizeof size, "(%s) * (%s) * (%s)", t->batch, t->rows, t->columns);
     buffer_printf(w->t->plan, "//@ launch finish_%d<<<ceil_div(%s, %d), %d>>>(", w->number, size,
                   THREADS, THREADS);
@@ -609,7 +603,7 @@ static void put_form(Buffer *to, const char *bounds, const char *name, const cha
 /* The kernel, and the one that adds up its parts. In deep networks many are equal. */
 static int write_form(ProductWriter *w, const ProductForm *form)
 {
-    const int parts = has_part_sums(w);
+    const int parts = w->m->parts > 1;
     ProductWriter finish = *w;
     Buffer types, own, source;
     buffer_init(&types, 1 << 16);
@@ -902,40 +896,26 @@ static void put_half_even(ProductWriter *w)
     buffer_puts(&w->body, ") & 15) == 0;\n");
 }
 
-static void put_half_results(ProductWriter *w, const ProductNames *n, int cluster)
+static void put_half_results(ProductWriter *w, const ProductNames *n)
 {
     const int pair = w->join->n > 1;
-    const char *sums = cluster > 1 ? "sum" : "d";
-    if (!has_part_sums(w) && is_half(w->k->nodes->node[w->k->root[0].node].dtype)) {
+    if (w->m->parts == 1 && is_half(w->k->nodes->node[w->k->root[0].node].dtype)) {
         put_half_even(w);
         buffer_printf(&w->body,
-                      "        half_results<%d, %d>(%s, own, place, work, %s, even, value);\n",
-                      w->m->tile / cluster, pair, sums, w->out);
+                      "        half_results<%d, %d>(d, own, place, work, %s, even, value);\n",
+                      w->m->tile, pair, w->out);
         return;
     }
     buffer_printf(&w->body,
-                  "        half_each<%d, %d>(%s, place, [&](const HalfPlace &piece, long long row, "
+                  "        half_each<%d, %d>(d, place, [&](const HalfPlace &piece, long long row, "
                   "long long column,\n            const float *first, const float *second) {\n"
                   "            if (row >= %s || column >= %s) return;\n",
-                  w->m->tile / cluster, pair, sums, n->rows, n->columns);
-    if (!has_part_sums(w))
+                  w->m->tile, pair, n->rows, n->columns);
+    if (w->m->parts == 1)
         put_half_pairs(w, n);
     else
         put_half_parts(w, n);
     buffer_puts(&w->body, "        });\n");
-}
-
-/* A block of a cluster has results of its share of the tile's columns. */
-static void put_half_tile(ProductWriter *w, const ProductNames *n)
-{
-    const int cluster = product_cluster(w->m, w->join->n);
-    if (cluster > 1)
-        buffer_printf(&w->body,
-                      "        float sum[%d];\n        half_join<%d, %d>(d, tile.part, sum);\n"
-                      "        HalfPlace place = tile;\n        place.column += tile.part * %d;\n",
-                      w->m->tile / 2 / cluster, w->m->tile, cluster, w->m->tile / cluster);
-    put_half_results(w, n, cluster);
-    if (cluster > 1) buffer_puts(&w->body, "        half_cluster_wait();\n");
 }
 
 static void put_half_body(ProductWriter *w)
@@ -950,18 +930,17 @@ static void put_half_body(ProductWriter *w)
     buffer_printf(&w->body, "    const HalfWork work = {%s, %s, %s, %s, %d, %lld, %lld};\n", n.rows,
                   n.columns, product_size(w, m->count[PRODUCT_DEPTH]), n.batch, m->parts,
                   (long long)sums.least, (long long)sums.most);
-    if (!has_part_sums(w)) product_put_value(w, n.rows);
+    if (w->m->parts == 1) product_put_value(w, n.rows);
     put_half_bring(w);
     buffer_printf(
         &w->body,
         "    half_product<%s, %d, %d, %d, %d, %d, %d, %d>(left, right, other, work, mapped, "
-        "bring, %s,\n        [&](const float (&d)[%d], const HalfPlace &%s, unsigned "
+        "bring, %s,\n        [&](const float (&d)[%d], const HalfPlace &place, unsigned "
         "own) {\n",
         type_of(w), product_is_along(m, PRODUCT_A), product_is_along(m, PRODUCT_B), m->tile,
-        w->join->n > 1, m->stages, bias, product_turns(m),
-        bias ? kernel_tensor(w->k, m->side[PRODUCT_D].node, 0) : "nullptr", m->tile / 2,
-        product_cluster(m, w->join->n) > 1 ? "tile" : "place");
-    put_half_tile(w, &n);
+        w->join->n > 1, m->stages, bias, product_turns(m, w->join->n),
+        bias ? kernel_tensor(w->k, m->side[PRODUCT_D].node, 0) : "nullptr", m->tile / 2);
+    put_half_results(w, &n);
     buffer_puts(&w->body, "    });\n");
 }
 
@@ -984,13 +963,9 @@ static int put_half_launch(ProductWriter *w)
     snprintf(size, sizeof size, "ceil_div(%s, %d) * ceil_div(%s, %d) * (%s) * %d", t.rows,
              HALF_ROWS, t.columns, tile_columns(w), t.batch, m->parts);
     if (put_maps(w)) return -1;
-    if (product_cluster(m, w->join->n) > 1) /* its blocks are there at once */
-        buffer_printf(w->t->plan, "//@ launch kernel_%d<<<%s, %d, %d>>>(", w->number, size,
-                      HALF_THREADS, shared);
-    else
-        product_put_launch(w, size, HALF_THREADS, shared);
+    product_put_launch(w, size, HALF_THREADS, shared);
     if (kernel_put_arguments(w->k, w->t->plan, w->err)) return -1;
-    if (has_part_sums(w)) buffer_puts(w->t->plan, ", part_sums");
+    if (w->m->parts > 1) buffer_puts(w->t->plan, ", part_sums");
     for (int i = 0; i < map_count(w); i++)
         buffer_printf(w->t->plan, ", %s_map_%d", map_names[i], w->t->number);
     buffer_puts(w->t->plan, ")\n");
@@ -999,9 +974,7 @@ static int put_half_launch(ProductWriter *w)
 
 static int write_halves(ProductWriter *w)
 {
-    const int cluster = product_cluster(w->m, w->join->n);
-    char more[256] = "", bounds[64] = "384, 1";
-    if (cluster > 1) snprintf(bounds, sizeof bounds, "384, 1) __cluster_dims__(%d, 1, 1", cluster);
+    char more[256] = "";
     for (int i = 0; i < map_count(w); i++)
         snprintf(more + strlen(more), sizeof more - strlen(more),
                  ", const __grid_constant__ CUtensorMap %s_map", map_names[i]);
@@ -1009,8 +982,7 @@ static int write_halves(ProductWriter *w)
     product_put_stages(w->t);
     product_help(w->t, HELP_HALF, generate_product, "half");
     if (map_count(w)) product_help(w->t, HELP_HALF_MAPS, generate_product, "half_maps");
-    if (cluster > 1) product_help(w->t, HELP_HALF_CLUSTER, generate_product, "half_cluster");
-    return write_form(w, &(ProductForm){bounds, more, put_half_body, put_half_launch});
+    return write_form(w, &(ProductForm){"384, 1", more, put_half_body, put_half_launch});
 }
 
 /* ---- any product ---- */

@@ -185,6 +185,7 @@ triangles //@ schedule h route=tensor
 masked_bf16 //@ schedule h route=tensor tile=128
 residual_bf16 //@ schedule h route=tensor tile=128
 residual_bf16 //@ schedule h route=tensor tile=128 split=4
+swiglu_bf16 //@ schedule g route=tensor tile=128
 states //@ schedule h own=yes
 skinny //@ schedule h route=tensor copy=load split=64; //@ schedule g route=tensor copy=load split=2
 skinny //@ schedule h route=tensor copy=async split=8; //@ schedule g route=rows split=64
@@ -195,27 +196,19 @@ wrong_result s/\{\{-150, /{{50, /
 wrong_result s/\}, \{-1073741824, 0\}, /}, {-1073741824, -64}, /
 wrong_result s/\{-3, 1073741824\}\}/{64, 1073741824}}/
 END
-half_of() { # SCHEDULE: whole.cu
-  "$BUILD/bin/quern-kernel" --task residual_bf16 --schedule "//@ schedule h route=tensor $1" >whole.cu
-}
-half_of tile=128
+"$BUILD/bin/quern-kernel" --task residual_bf16 --schedule '//@ schedule h route=tensor tile=128' >whole.cu
 mistakes residual_bf16 whole.cu 'sums that begin with another bias' <<'END'
 wrong_result s/x == 4 \* y \?/x == 4 * y + 1 ?/
 wrong_result s/BIAS \|\| k \+ i > 0/k + i > 0/
 race /bar.sync %0, 128;" ::"r"\(group \+ 1\) : "memory"\);$/d
 END
-half_of 'tile=128 stages=3 copy=tensor' # all tiles by one block
+"$BUILD/bin/quern-kernel" --task swiglu_bf16 >whole.cu \
+  --schedule '//@ schedule g route=tensor tile=128 stages=3 copy=tensor' # all tiles by one block
 sed -i -E 's/<<<min.*, 384, /<<<1, 384, /' whole.cu
-mistakes residual_bf16 whole.cu 'warp groups that make tiles in turns' <<'END'
+mistakes swiglu_bf16 whole.cu 'warp groups that make tiles in turns' <<'END'
 ok s/<<<1, 384, /<<<2, 384, /
 timeout|race|wrong_result s/half_skip<STAGES>\(s, steps_of\(item.*//
 wrong_result|race s/now.row -= 64 \* own_turn;//
-END
-half_of 'tile=128 split=4'
-mistakes residual_bf16 whole.cu 'a cluster with a mistake' <<'END'
-race /sum\[i\] = 0;$/,/half_cluster_wait/s/half_cluster_wait\(\);//
-race s/place.column \+= tile.part \* 32;//
-race s/^        half_cluster_wait\(\);$//
 END
 "$BUILD/bin/quern-kernel" --task skinny >whole.cu && [ "$(grep -c 'copy=load split=64' whole.cu)" = 2 ]
 ok $? "sums of many terms and few tiles are split, and their factors with them"
@@ -226,7 +219,7 @@ out_of_bounds s/"n"\(DIRECT_STAGES - 2\)/"n"(DIRECT_STAGES - 1)/
 race s/^.*fence.proxy.async.shared::cta.*//
 wrong_result s/(i < 64; i\+\+\) first \+= part_sums\[)i \*/\10 */
 END
-half_of tile=128
+"$BUILD/bin/quern-kernel" --task residual_bf16 --schedule '//@ schedule h route=tensor tile=128' >whole.cu
 sed 's/J ? both & 0xffff0000u : both << 16/J ? both << 16 : both \& 0xffff0000u/' whole.cu >less.cu
 ! cmp -s whole.cu less.cu && [ "$(grep -cE 'half_read\(of, |half_ahead<128>\(r_, ' whole.cu)" = 2 ] &&
   ! "$BUILD/bin/quern-eval" --task residual_bf16 --device sim:h100 less.cu >out 2>&1 &&

@@ -910,11 +910,11 @@ static void test_sums_of_halves_begin_with_a_bias(void **state)
                .inputs = {tensor("x", DTYPE_F16, "n", "n"), tensor("w", DTYPE_F16, "n", "n"),
                           tensor("b", DTYPE_F16, "n", NULL)}};
     (void)state;
-    expect(source_of(&s, bias, (const int[]){2, 1, 3}), "6, 1, 1>(left, right, other, work",
+    expect(source_of(&s, bias, (const int[]){2, 1, 3}), "4, 1, 0>(left, right, other, work",
            "half_read(of, b");
     s.inputs[2] = tensor("r", DTYPE_F16, "n", "n");
     expect(source_of(&s, matrix, (const int[]){2, 1, 3}), "= total + half_read(of, r",
-           ", 1, 1>(left, right, other");
+           ", 1, 0>(left, right, other");
 }
 
 /* Tiles have as many columns as make few rounds of the multiprocessors: 112 tiles of 80 columns of two
@@ -932,6 +932,19 @@ static void test_tiles_fill_a_round(void **state)
     expect(source, "half_results<160, 1>(d, own, place, work, y, even, value)", "//@ op");
     source = source_of(&s, lines, (const int[]){4, 3, 3});
     expect(source, "near_silu(t", "exp(");
+}
+
+/* Of two products each warp group makes tiles of its own, from six stages. */
+static void test_two_products_are_made_in_turns(void **state)
+{
+    static const char *const lines[] = {"a = aten.linear(x, g)", "b = aten.linear(x, u)",
+                                        "s = aten.silu(a)", "y = aten.mul(b, s)"};
+    Small s = {.axes = {{"n", NULL, 4096}},
+               .inputs = {tensor("x", DTYPE_F16, "n", "n"), tensor("g", DTYPE_F16, "n", "n"),
+                          tensor("u", DTYPE_F16, "n", "n")}};
+    (void)state;
+    expect(source_of(&s, lines, (const int[]){4, 1, 3}), "128, 1, 6, 0, 1>(left, right, other",
+           "//@ op");
 }
 
 /* Lines that are no multiples of 128 bytes cost more: a kernel that would be ahead by a little is not. */
@@ -1090,6 +1103,7 @@ int main(void)
         cmocka_unit_test(test_a_kernel_of_too_many_steps_reads_what_another_stores),
         cmocka_unit_test(test_half_products_are_kernels_with_what_follows),
         cmocka_unit_test(test_sums_of_halves_begin_with_a_bias),
+        cmocka_unit_test(test_two_products_are_made_in_turns),
         cmocka_unit_test(test_tiles_fill_a_round),
         cmocka_unit_test(test_uneven_lines_cost_more),
         cmocka_unit_test(test_steps_are_looked_at_once),
