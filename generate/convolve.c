@@ -907,9 +907,35 @@ static void put_fold(ProductWriter *w, const char *rows)
                   parts, fold_start(m->fold), fold_expression(m->fold), w->out);
 }
 
+/* A function `after` of a window's place and its fold. Names and parameters are the kernel's. */
+static void put_after(ProductWriter *w, const char *rows)
+{
+    Kernel *k = w->join->after;
+    const Size *n = w->m->pooled, plane = size_times(n[0], size_times(n[1], n[2]));
+    buffer_puts(&w->body, "    const auto after = [&](long long batch, long long row, long long "
+                          "column, float sum) {\n");
+    if (!k) {
+        buffer_puts(&w->body, "        return sum;\n    };\n");
+        return;
+    }
+    buffer_printf(&w->body, "        const long long line = batch * %s + row;\n", rows);
+    for (int i = 0; i < k->axes.n; i++)
+        k->rows |= (unsigned)size_divides(plane, k->root[0].at.by[i]) << i;
+    kernel_merge(k);
+    kernel_share(k, w->k);
+    const KernelElement e = {.n_given = 1,
+                             .given = {w->join->pooled},
+                             .width = plane,
+                             .rows = w->m->count[PRODUCT_ROWS]};
+    if (kernel_put_element(k, w->t, &e, &w->body, w->err)) w->failed = 1;
+    kernel_share(w->k, k);
+    buffer_puts(&w->body, "    };\n");
+}
+
 static void put_pool(ProductWriter *w, const char *rows)
 {
     const MatrixProduct *m = w->m;
+    put_after(w, rows);
     buffer_printf(&w->body, "    convolve_fold_%s<%d, %d, %d",
                   m->by_classes ? "classes" : "windows", tile_rows(m), m->tile,
                   blocks_of(m).stages);
@@ -918,7 +944,7 @@ static void put_pool(ProductWriter *w, const char *rows)
     buffer_printf(&w->body, ">(shape, %s, source, ", rows);
     put_three(w, m->pooled);
     buffer_printf(&w->body,
-                  "(float)%s,\n        [](float a, float b) { return %s; }, value, %s);\n",
+                  "(float)%s,\n        [](float a, float b) { return %s; }, value, after, %s);\n",
                   fold_start(m->fold), fold_expression(m->fold), w->out);
 }
 

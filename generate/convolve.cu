@@ -826,11 +826,11 @@ __device__ __forceinline__ void convolve_fold_filters(const Convolution v, int r
 //@ windows
 // Folds the windows of a pool in 64 outputs of sixteen filters that a warp has staged. cx, cy: how many of
 // these lie side by side along the last dimensions of the box.
-template <int WZ, int WY, int WX, typename F, typename V>
+template <int WZ, int WY, int WX, typename F, typename V, typename A, typename O>
 __device__ __forceinline__ void convolve_windows(const Convolution &v, const ConvolvePlace &p,
                                                  const float *stage, int rows, int row, int column,
                                                  const ConvolveSpot &pooled, float none, F fold,
-                                                 V value, float *out)
+                                                 V value, A after, O *out)
 {
     const int cx = min(v.box[2], 64), cy = min(v.box[1], 64 / cx), nx = cx / WX, ny = cy / WY,
               each = 64 / (WZ * WY * WX);
@@ -852,18 +852,19 @@ __device__ __forceinline__ void convolve_windows(const Convolution &v, const Con
                               value(p.batch, row + r,
                                     ((at.z + z) * v.out[1] + at.y + y) * v.out[2] + at.x + x,
                                     stage[convolve_staged<0>(r, first + (z * cy + y) * cx + x)]));
-        out[(((p.batch * rows + row + r) * pooled.z + to.z) * pooled.y + to.y) * pooled.x + to.x] =
-            of;
+        const long long place = ((long long)to.z * pooled.y + to.y) * pooled.x + to.x;
+        out[(p.batch * rows + row + r) * pooled.z * pooled.y * pooled.x + place] =
+            after(p.batch, row + r, place, of);
     }
 }
 
 // The same of all outputs of a block, by way of `stage`, which has room for 64 of them. pooled: how many
 // windows there are along each dimension; the box has them whole.
-template <int N, int WZ, int WY, int WX, typename F, typename V>
+template <int N, int WZ, int WY, int WX, typename F, typename V, typename A, typename O>
 __device__ __forceinline__ void convolve_pool(const Convolution &v, const ConvolvePlace &p,
                                               const float (&d)[N / 2], float *stage, int rows,
                                               int row, int column, const ConvolveSpot &pooled,
-                                              float none, F fold, V value, float *out)
+                                              float none, F fold, V value, A after, O *out)
 {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     convolve_sync();
@@ -878,16 +879,16 @@ __device__ __forceinline__ void convolve_pool(const Convolution &v, const Convol
         }
         __syncwarp();
         convolve_windows<WZ, WY, WX>(v, p, stage, rows, row, column + c * 64, pooled, none, fold,
-                                     value, out);
+                                     value, after, out);
         __syncwarp();
     }
 }
 
 template <int ROWS, int COLUMNS, int STAGES, int WZ, int WY, int WX, typename S, typename F,
-          typename V>
+          typename V, typename A, typename O>
 __device__ __forceinline__ void convolve_fold_windows(const Convolution v, int rows, const S source,
                                                       const ConvolveSpot pooled, float none, F fold,
-                                                      V value, float *out)
+                                                      V value, A after, O *out)
 {
     const ConvolveWarp<ROWS, COLUMNS> warp;
     constexpr int N = ConvolveWarp<ROWS, COLUMNS>::N;
@@ -897,15 +898,17 @@ __device__ __forceinline__ void convolve_fold_windows(const Convolution v, int r
     float d[N / 2];
     const ConvolvePlace p = convolve_sums<ROWS, COLUMNS, STAGES, N>(v, rows, source, room, item, d);
     convolve_pool<N, WZ, WY, WX>(v, p, d, room.shared + threadIdx.x / 32 * (16 * 64), rows,
-                                 p.row + warp.down, warp.right, pooled, none, fold, value, out);
+                                 p.row + warp.down, warp.right, pooled, none, fold, value, after,
+                                 out);
 }
 
 // Windows that have an output of each class of a transposed convolution, at one place: a block folds these,
 // one class after another.
-template <int ROWS, int COLUMNS, int STAGES, typename S, typename F, typename V>
+template <int ROWS, int COLUMNS, int STAGES, typename S, typename F, typename V, typename A,
+          typename O>
 __device__ __forceinline__ void convolve_fold_classes(const Convolution v, int rows, const S source,
                                                       const ConvolveSpot pooled, float none, F fold,
-                                                      V value, float *out)
+                                                      V value, A after, O *out)
 {
     const ConvolveWarp<ROWS, COLUMNS> warp;
     constexpr int N = ConvolveWarp<ROWS, COLUMNS>::N;
@@ -932,7 +935,7 @@ __device__ __forceinline__ void convolve_fold_classes(const Convolution v, int r
     }
     convolve_pool<N, 1, 1, 1>(
         v, p, of, room.shared + threadIdx.x / 32 * (16 * 64), rows, p.row + warp.down, warp.right,
-        pooled, none, fold, [](long long, int, int, float x) { return x; }, out);
+        pooled, none, fold, [](long long, int, int, float x) { return x; }, after, out);
 }
 
 //@ statistics

@@ -17,10 +17,10 @@ double convolve_us(const Nodes *n, const MatrixProduct *m);
 /* In how many parts the kernel of a convolution makes a fold of what it computes, which nothing else needs;
  * 0: there is no such kernel. */
 int convolve_parts(const Nodes *n, int fold);
-/* 1: it makes the fold in one part, and that is a pool whose windows its tiles have. */
+/* 1: it makes the fold, a pool whose windows its tiles have, and nothing stores what is pooled. */
 int convolve_pools(const Nodes *n, int fold);
-/* The same of a fold's parts: the convolution, and the node of the elements that are folded, which have its
- * shape. Returns that; -1: they are others' parts. */
+/* The same of a fold's parts, or of such a pool: the convolution, and the node of the elements that are
+ * folded, which have its shape. Returns that; -1: they are others'. */
 int convolve_folded(const Nodes *n, int parts, MatrixProduct *out);
 /* Means and spreads of channels, or of groups of them, that a kernel of a convolution makes while it stores
  * its results: their folds become folds of its parts, where a pass over the results takes longer by the timed

@@ -469,9 +469,10 @@ static int put_statistics(Plan *p, const MatrixProduct *m)
 }
 
 /* A product, with what makes `body` of its elements, which others read from memory: as node `of`. That may be
- * the parts of a fold. With statistics they are of `body`. */
-static int write_product(Plan *p, int of, int body, const MatrixProduct *m)
+ * the parts of a fold, or what a join makes of a pool. With statistics they are of `body`. */
+static int write_product(Plan *p, int of, int body, const ProductJoin *made)
 {
+    const MatrixProduct *m = &made->m[0];
     int at = node_point(&p->nodes, "a", node_at(p, body)->dtype, body, -1), rc;
     Kernel *k = memory_alloc(sizeof *k);
     grow(p);
@@ -485,6 +486,7 @@ static int write_product(Plan *p, int of, int body, const MatrixProduct *m)
         if (!rc) rc = write_needed(p, k, &j);
     } while (!rc && kernel_is_stale(k));
     j.m[0] = *m;
+    j.after = made->after, j.pooled = made->pooled;
     if (of == body && m->convolution && p->counted)
         node_at(p, of)->packed = j.m[0].packed = convolve_packed(&p->nodes, of);
     if (!rc) note_needed(p, k, &j);
@@ -510,6 +512,34 @@ static void joined_products(const Plan *p, const Kernel *k, ProductJoin *j)
     j->n = n;
     if (n) product_choose(&p->nodes, &j->m[0], n);
     if (n && j->m[0].route == ROUTE_LIBRARY) j->n = 0;
+}
+
+/* How many nodes read one. */
+static int count_readers(const Plan *p, int node)
+{
+    int n = 0;
+    for (int i = 0; i < p->n_given; i++) {
+        const int *arg = p->nodes.node[i].arg;
+        n += arg[0] == node || arg[1] == node || arg[2] == node;
+    }
+    return n;
+}
+
+/* What a kernel computes of each window of a pool, which a convolution's kernel folds and nothing else
+ * reads, is that kernel's. Returns what is pooled; -1: there is no such pool. */
+static int joined_pool(const Plan *p, const Kernel *k, ProductJoin *j)
+{
+    for (int i = 0; i < k->n && p->counted && k->n_roots == 1 && !k->has_folds; i++) {
+        const int node = k->step[i].node;
+        const Node *x = &p->nodes.node[node];
+        if (x->kind != NODE_FOLD || k->step[i].arg[0] >= 0 || p->done[node] || is_output(p, node) ||
+            count_readers(p, node) != 1 || !index_same(&k->step[i].at, &k->root[0].at) ||
+            !convolve_pools(&p->nodes, node) || convolve_packed(&p->nodes, k->root[0].node))
+            continue;
+        j->n = 1, j->step[0] = j->pooled = i;
+        return convolve_folded(&p->nodes, node, &j->m[0]);
+    }
+    return -1;
 }
 
 /* ---- attention ---- */
@@ -616,7 +646,7 @@ static int write_kept(Plan *p, int node)
     if (attention_at(p, node)) return write_attention(p, attention_at(p, node));
     if (is_product(p, node, &m)) {
         const int of = convolve_measured(&p->nodes, node, &m);
-        return write_product(p, node, of < 0 ? node : of, &m);
+        return write_product(p, node, of < 0 ? node : of, &(ProductJoin){.m = {m}});
     }
     if (is_recurrence(p, node, &r)) return write_recurrence(p, &r);
     if (small_read(&p->nodes, node, &s)) return write_small(p, &s);
@@ -707,14 +737,21 @@ static int write_computed(Plan *p, int node)
 {
     Kernel *k = memory_alloc(sizeof *k);
     ProductJoin j = {0};
-    int rc;
+    int rc, pooled = -1;
     do {
         rc = trace_whole(p, node, k);
         if (!rc) joined_products(p, k, &j);
+        pooled = rc || j.n ? -1 : joined_pool(p, k, &j);
         if (!rc) rc = write_needed(p, k, &j);
     } while (!rc && p->done[node] != NODE_WRITTEN && kernel_is_stale(k));
     if (!rc && p->done[node] == NODE_WRITTEN) return free(k), 0; /* with what it reads */
     if (!rc) note_needed(p, k, &j);
+    if (!rc && pooled >= 0) {
+        j.after = k;
+        count_computed(p, k);
+        rc = write_product(p, node, pooled, &j);
+        return free(k), rc;
+    }
     const int packed = rc || !p->counted ? 0 : write_packed(p, node, k, &j);
     if (packed) return free(k), packed < 0 ? -1 : 0;
     if (!rc && j.n) {
@@ -751,9 +788,11 @@ static int write_node(Plan *p, int node)
     if (x->kind != NODE_KEPT && !*x->name) store(p, node);
     if (x->by >= 0) return write_node(p, x->by);
     MatrixProduct m;
-    const int body = x->parts ? convolve_folded(&p->nodes, node, &m) : -1;
+    const int body = x->parts || (x->kind == NODE_FOLD && convolve_pools(&p->nodes, node))
+                         ? convolve_folded(&p->nodes, node, &m)
+                         : -1;
     const int rc = x->kind == NODE_KEPT ? write_kept(p, node)
-                   : body >= 0          ? write_product(p, node, body, &m)
+                   : body >= 0          ? write_product(p, node, body, &(ProductJoin){.m = {m}})
                                         : write_computed(p, node);
     grow(p);
     if (!rc) p->done[node] = NODE_WRITTEN;
@@ -815,17 +854,6 @@ static int add_sources(const Plan *p, const unsigned char *shared, int node, Siz
     for (int i = 0; i < 3; i++)
         if (x->arg[i] >= 0 && !add_sources(p, shared, x->arg[i], whole, s)) return 0;
     return 1;
-}
-
-/* How many nodes read one. */
-static int count_readers(const Plan *p, int node)
-{
-    int n = 0;
-    for (int i = 0; i < p->n_given; i++) {
-        const int *arg = p->nodes.node[i].arg;
-        n += arg[0] == node || arg[1] == node || arg[2] == node;
-    }
-    return n;
 }
 
 /* 1: three joined tensors or more: each tap of a window asks which one has it (2026-12-01, sim:h200: pools of

@@ -100,6 +100,14 @@ const char *kernel_tensor(Kernel *k, int node, int written)
     return k->tensor[k->n_tensors++].name;
 }
 
+void kernel_share(Kernel *k, const Kernel *with)
+{
+    k->n_sizes = with->n_sizes;
+    k->n_tensors = with->n_tensors;
+    memcpy(k->size, with->size, sizeof k->size);
+    memcpy(k->tensor, with->tensor, sizeof k->tensor);
+}
+
 int kernel_largest(const Kernel *k)
 {
     int most = 0;

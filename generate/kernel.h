@@ -104,6 +104,8 @@ unsigned kernel_loops(const Kernel *k, const Index *at);
 /* The name of a size in the kernel: that of a parameter, or a number. */
 const char *kernel_size(void *kernel, Size s, Error *err);
 const char *kernel_tensor(Kernel *k, int node, int written);
+/* Gives a kernel the sizes and tensors of another one, which has its own already: two texts of one kernel. */
+void kernel_share(Kernel *k, const Kernel *with);
 
 enum { TEXT_PACKED = 8, TEXT_BUFFERS = 6 + TEXT_PACKED, TEXT_SIZES = 16 };
 

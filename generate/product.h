@@ -46,9 +46,12 @@ typedef struct {
 /* What a traced kernel has of products, of which it needs each element once and at its own place: n steps of
  * it. Two are of half types and share their left factor. */
 enum { PRODUCT_JOINED = 2 };
+/* after: what a kernel computes of each window of a pool behind a convolution, which is its step number
+ * `pooled`; NULL: the pool is the result. */
 typedef struct {
-    int n, step[PRODUCT_JOINED];
+    int n, step[PRODUCT_JOINED], pooled;
     MatrixProduct m[PRODUCT_JOINED];
+    Kernel *after;
 } ProductJoin;
 
 /* 1: a kept node is a product that a kernel can compute. */

@@ -991,7 +991,7 @@ int product_write(const ProductJoin *j, Kernel *k, KernelText *t, Error *err)
 {
     ProductWriter w = {.join = j, .m = &j->m[0], .k = k, .t = t, .err = err};
     buffer_init(&w.body, 1 << 20);
-    w.out = kernel_tensor(k, k->root[0].node, 1);
+    w.out = kernel_tensor(k, (j->after ? j->after : k)->root[0].node, 1);
     for (int i = 0; i < k->axes.n; i++)
         k->rows |= (unsigned)size_divides(j->m[0].count[PRODUCT_COLUMNS], k->root[0].at.by[i]) << i;
     kernel_merge(k); /* rows and columns apart */

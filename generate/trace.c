@@ -816,7 +816,7 @@ static int is_beside(const Kernel *k, int node, unsigned rows, Size columns)
 
 static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
 {
-    if (convolve_pools(k->nodes, node)) return want(k, split(k->nodes, node, 1));
+    if (convolve_pools(k->nodes, node)) return want(k, node);
     if (is_looped(k, node)) return trace_looped(k, node, at, err);
     Node f = k->nodes->node[node];
     unsigned rows = index_axes(at), over;
