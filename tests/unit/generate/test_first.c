@@ -47,7 +47,7 @@ static void test_graphs_become_few_kernels(void **state)
                     {"k2_76_gemm_add_relu", 1, 0}, /* the rest is the product's */
                     {"k2_59_matmul_swish_scaling", 1, 0},
                     {"k2_99_matmul_gelu_softmax", 2, 0},
-                    {"k2_46_conv2d_subtract_tanh_subtract_avgpool", 1, 0}, /* with its pool */
+                    {"k2_82_conv2d_tanh_scaling_biasadd_max", 1, 0}, /* with its pool */
                     /* Grouped, transposed, and of unequal strides: as the library has it. */
                     {"k1_75_conv_transposed_2d_asymmetric_input_asymmetric_kernel_str", 0, 1},
                     /* The depthwise sums lie in memory before they get channels last. */
