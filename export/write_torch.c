@@ -5,9 +5,9 @@
 
 #include "export/description.h"
 
-static const char *const files[] = {"__init__.py", "calls.py",    "driver.py",      "graph.py",
-                                    "held.py",     "lines.py",    "module.py",      "pairs.py",
-                                    "plan.py",     "torch_op.py", "test_package.py"};
+static const char *const files[] = {"__init__.py", "calls.py", "driver.py",   "graph.py",
+                                    "held.py",     "lines.py", "module.py",   "pairs.py",
+                                    "plan.py",     "row.py",   "torch_op.py", "test_package.py"};
 
 static int write_binaries(const Package *p, const char *dir, Error *err)
 {

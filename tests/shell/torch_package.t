@@ -252,6 +252,7 @@ two = layer.lines.Writer(two, kernels, [copy("x", "y"), copy("x", "z")], [("y", 
                          torch.device("cpu"))
 two.scope["_q_launch"], launches, moved = launch, {}, [8, 8]
 call, x = two.call(), torch.randn(2)
+least, layer.held._LEAST_IN_A_GRAPH = layer.held._LEAST_IN_A_GRAPH, 3
 both = layer.held.Results([(torch.float64, None)] * 2, "r0, r1", {}).function()
 for put in None, both:
     held = layer.held.held(layer.held.Store(), call, [x], (), put)
@@ -265,7 +266,29 @@ for put in None, both:
     print(held(x, 1) is layer.held.REFUSED)
     capturing[0] = False
 END
-"$python" -W ignore views.py >out 2>err
+cat >>views.py <<'END'
+
+# Four launches behind one another are one graph, whose nodes change where an input or result lies elsewhere.
+layer.held._LEAST_IN_A_GRAPH = least
+chain = [copy("x", "a"), copy("a", "b"), copy("b", "c"), copy("c", "y")]
+memory = [(name, (64,), f) for name in ("y", "a", "b", "c")]
+row = layer.lines.Writer(copies, kernels, chain, memory, {}, torch.device("cpu"))
+held, given = layer.held.held(layer.held.Store(), row.call(), [x], (), None), torch.randn(64)
+got = [held(t, 0x30) for t in (given, given, torch.randn(64))]
+import os
+with open(os.environ["LAUNCHES"]) as text:
+    ran = [line.split() for line in text if line.startswith("graph stream=30")]
+at = lambda i, k: int(ran[i][6 + k], 16)
+print(len(ran), {line[1] for line in ran}, len({at(i, 0) for i in (0, 4)}), at(8, 0) != at(0, 0))
+print([at(4 * i + 3, 1) == y.data_ptr() for i, y in enumerate(got)],
+      [len({at(4 * i + k, j) for i in range(3)}) for k, j in ((0, 1), (1, 0), (2, 1), (3, 0))],
+      all(at(i, 1) == at(i + 1, 0) for i in range(12) if i % 4 < 3))
+capturing[0] = True
+print(held(given, 0x30) is layer.held.REFUSED, held(given, 0x31) is layer.held.REFUSED,
+      list(held.__globals__["_q_local"].states))
+END
+sizes=$(sed -n 's/.*__global__ void.* \([a-z_0-9]*\)(.*/\1:8,8/p' layer/*.cu | tr '\n' ' ')
+LAUNCHES=$tmp/rows SIZES=$sizes "$python" -W ignore views.py >out 2>err
 is "both sources of a call give the same, and the second one has no views" "$(head -4 out)" \
   "_q_learn True _q_first _q_view
 True True 4
@@ -284,11 +307,16 @@ True 4
 3
 1 0 True
 True False"
-is "small results of several calls lie in one memory, and are tensors of their own" "$(sed 1,16d out)" \
+is "small results of several calls lie in one memory, and are tensors of their own" \
+  "$(sed 1,16d out | head -4)" \
   "True True torch.float32 80 4 None False
 True
 True True torch.float64 80 80 None True
 True"
+is "launches in a row are one graph, whose nodes take new addresses" "$(sed 1,20d out)" \
+  "12 {'stream=30'} 1 True
+[True, True, True] [1, 1, 1, 1] True
+True True [48]"
 sed 's/^/# /' err | tail -5
 
 cat >fixed.py <<'END'

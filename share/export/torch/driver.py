@@ -172,6 +172,11 @@ class Prepared:
             ready[0] = stream
         return ready[1], ready[2]
 
+    def cells_of(self, launch):
+        """Where the addresses that a launch takes lie in the cells."""
+        places = [(self.slots[a[1]], _place(a)) for a in self.launches[launch][4] if _place(a) is not None]
+        return {len(self.slots) + self.inside.index(p) if p[1] else p[0] for p in places}
+
     def failed(self, status):
         self.kernels.driver.check(status, "a launch")
 

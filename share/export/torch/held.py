@@ -9,12 +9,17 @@ import torch
 
 from .graph import local, written
 from .lines import ALIGNMENT, Source, strides_of
+from .row import Row
 
 REFUSED = object()  # what a call gives that the kernels cannot take
 _MOST_HELDS = 64  # calls of one set of shapes, by how results are given
 # Results of at most _SMALL bytes are made for AHEAD calls at once: one costs the host of an H200 0.57 us, an
 # allocation 1.02 (2026-12-01). Who keeps one keeps 4 KiB at most, where PyTorch's allocator gives 512 bytes.
 _SMALL, AHEAD = 128, 32
+# A call of as many launches without op lines enqueues a CUDA graph: on the host of an H200 a launch costs
+# 4.0 us, a graph 2.1 to 3.0 with any number of launches, and 0.7 a launch that takes another address
+# (2026-12-01).
+_LEAST_IN_A_GRAPH = 2
 # Without the check that CUDA is there: a tensor lies on it.
 capturing = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None) or (
     torch.cuda.is_current_stream_capturing)
@@ -69,6 +74,8 @@ class Held(Source):
         self.owned = []  # the variables of memory that is made there
         self.ahead = {}  # shape and type of the results that are made for several calls at once
         self.kept, self.used = set(self.copies) if stays else set(), {}
+        self.row = stays and _is_row(writer)
+        self.changed = []  # launches whose results lie elsewhere in each call
         self.taken = self._taken()
         self.address = {n: (f"_q_now[{i}]", 0) for i, n in enumerate(self.taken)}
 
@@ -160,7 +167,8 @@ class Held(Source):
         self._cells()
         self._steps()
         self._give()
-        own = ["_q_cells", "_q_launches", "_q_run", *(["_q_ready"] if self.ahead else [])]
+        own = ["_q_cells", "_q_launches", "_q_run", *(["_q_ready"] if self.ahead else []),
+               *(["_q_row", "_q_set", "_q_nodes"] if self.row else [])]
         making = ["def make(stream):", "_q_run = _q_prepared()",
                   "_q_cells, _q_launches = _q_run.begin(stream)", *self.made,
                   f"_q_run.memory = [{', '.join(self.owned)}]",  # kernels take it by its address alone
@@ -171,10 +179,11 @@ class Held(Source):
 
     def _begin(self, state):
         given = ", ".join(map(local, self.writer.inputs))
-        lines = [f"def held({given}, stream):", "try:", f"    {state} = _q_local.states[stream]",
-                 "except (AttributeError, KeyError):", f"    {state} = _q_state(stream)"]
-        if self.stays and self.size or self.ahead:
+        lines = [f"def held({given}, stream):"]
+        if self.stays and self.size or self.ahead or self.row:  # for a capture nothing is made
             lines.append("if _q_capturing(): return _q_refused")
+        lines += ["try:", f"    {state} = _q_local.states[stream]",
+                  "except (AttributeError, KeyError):", f"    {state} = _q_state(stream)"]
         if self.results.takes:
             lines.append(f"tensors = {given},")
         if self.writer.mapped:
@@ -203,9 +212,43 @@ class Held(Source):
             moved = []
             with self._into(moved):
                 self._set(inputs)
+                self._changes(i for i in self._taking(inputs) if i not in self._taking(fresh))
             self.lines += ["if _q_now != _q_places:", "    if _q_unaligned(_q_now): return _q_refused",
                            "    _q_places[:] = _q_now", *(f"    {line}" for line in moved)]
         self._set(fresh)
+        self.changed = self._taking(fresh)
+
+    # ---- launches as a graph ----
+
+    def _taking(self, cells):
+        """The launches of the row that take an address of these cells."""
+        return [i for i in range(len(self.writer.steps)) if self.writer.cells_of(i) & set(cells)] \
+            if self.row else []
+
+    def _changes(self, launches):
+        for i in launches:
+            self.lines += [f"_q_status = _q_set(*_q_nodes[{i}])", "if _q_status: _q_failed(_q_status)"]
+
+    def _steps(self):
+        if not self.row:
+            super()._steps()
+            return
+        self.made.append("_q_row = _q_run.row = _q_rows(_q_run, stream)")
+        self.made.append("_q_set, _q_nodes = _q_row.set, _q_row.change")
+        self._changes(self.changed)
+        self.lines += ["_q_status = _q_row.replay(*_q_row.launch)", "if _q_status: _q_failed(_q_status)"]
+
+
+def _is_row(writer):
+    """Whether launches alone follow one another, as a CUDA graph takes them."""
+    return (not writer.lined and not writer.mapped and len(writer.steps) >= _LEAST_IN_A_GRAPH
+            and not any(cooperative for *_, cooperative in writer.steps)
+            and hasattr(writer.driver.lib, "cuGraphAddKernelNode_v2"))
+
+
+def _rows(run, stream):
+    """The launches of a Prepared of this thread as a Row."""
+    return Row(run.kernels.driver, run.begin(stream)[1], run.local.ready[3], stream)
 
 
 class Results:
@@ -289,5 +332,5 @@ def _function(store, writer, copies, results):
 
     scope = {**writer.scope, **results.scope, "_q_prepared": writer.prepared, "_q_local": local,
              "_q_state": state, "_q_ahead": lambda: _ahead(empty, specs), "_q_refused": REFUSED,
-             "_q_unaligned": _unaligned, "_q_capturing": capturing}
+             "_q_unaligned": _unaligned, "_q_capturing": capturing, "_q_rows": _rows}
     return written("held", text, scope)

@@ -113,6 +113,7 @@ class Writer:
         self.seen, self.copied, self.helds, run = None, (), {}, self.prepared()
         inside = [(list(slots)[slot], offset) for slot, offset in run.inside]
         self.cells, self.mapped = [(name, 0) for name in slots] + inside, run.mapped
+        self.driver, self.cells_of = kernels.driver, run.cells_of
         self.scope.update(_q_empty=_allocator(device.type), _q_view=_view(), _q_begin=run.begin,
                           _q_whole=_whole, _q_contiguous=torch.Tensor.contiguous, _q_failed=run.failed,
                           _q_launch=kernels.driver.launch, _q_maps=run.refresh, _q_apart=apart)
