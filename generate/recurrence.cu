@@ -301,7 +301,8 @@ template <typename Z> struct RecurrentTeam {
         const float2 *from = words + t % 2 * half + (long long)own.base * Z::N;
         const int n = t + 1 == steps ? 0 : min(Z::ALL, batch - own.base) * (Z::N / COUNT);
         const unsigned now = number + t + 1;
-        for (int first = threadIdx.x; first < n; first += AT_ONCE * Z::THREADS) {
+        for (int all = 0; all < n; all += AT_ONCE * Z::THREADS) {
+            const int first = all + threadIdx.x;
             unsigned long long v[AT_ONCE][COUNT];
             bool whole;
             do {
@@ -315,7 +316,7 @@ template <typename Z> struct RecurrentTeam {
 #pragma unroll
                     for (int e = 0; e < COUNT; e++)
                         whole &= first + j * Z::THREADS >= n || v[j][e] >> 32 == now;
-            } while (!whole);
+            } while (!__all_sync(0xffffffffu, whole)); /* lanes stay together */
 #pragma unroll
             for (int j = 0; j < AT_ONCE; j++) {
                 const int at = (first + j * Z::THREADS) * COUNT;
