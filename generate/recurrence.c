@@ -61,24 +61,26 @@ static double rounds_of_rows(const Recurrence *r, const RecurrenceShape *s, int 
                 at_once);
 }
 
-/* Microseconds (2026-11-29, H200 and sim:h100). A step of a cell takes a library's kernels LIBRARY, and its
- * products at FLOPS of a microsecond. A step of a cluster takes BARRIER, and ROW for each row and gate of 128
- * weights; a layer SETUP, until the weights are in registers, and INPUTS for each product of the inputs. */
-static const double library_us = 5, flops = 1.5e7, barrier_us = 0.4, row_us = 0.08, setup_us = 6,
-                    inputs_us = 4, enough = 0.6;
+/* Microseconds (2026-12-01, H200: layers of 256 to 1,024 units, 1 to 32 rows). A step takes a library
+ * LIBRARY, and each direction WEIGHTS for each of its weights, by one row or several, and products at FLOPS
+ * of a microsecond. A step of a cluster takes BARRIER, and ROW for each row and gate of 128 weights, WIDE_ROW
+ * where some of these are in shared memory; a layer SETUP, until the weights are in registers, and INPUTS for
+ * each product of the inputs. */
+static const double library_us = 4, weights_us[2] = {0.5e-6, 4e-6}, flops = 2e7, barrier_us = 0.4,
+                    row_us = 0.08, wide_row_us = 0.16, setup_us = 6, inputs_us = 4, enough = 0.65;
 enum { CLUSTERS = 16 /* that a GPU runs at once */ };
 
 /* Of teams. A step takes EXCHANGE, until all blocks have what the others gave, and its words come from L2 at
  * WORDS bytes of a microsecond. CLOCK: cycles of it. */
-static const double exchange_us = 1.4, words = 4e6, clock_us = 1700;
+static const double exchange_us = 0.8, words = 4e6, clock_us = 1350;
 
 static double step_of_team(const Recurrence *r, const RecurrenceShape *s)
 {
     const double gates = r->call.gates, chunks = ceil((double)r->hidden / ROUND), warps = s->warps,
                  sums = s->rows * s->units * gates * warps, products = sums * chunks * 1.2,
-                 loads =
-                     warps * 2 *
-                     (s->rows * chunks + (rounds_of(r) - s->held) * s->units * ceil(s->rows / 2.)),
+                 loads = warps * 2 *
+                         (s->rows * chunks +
+                          (rounds_of(r) - s->held) * 2 * s->units * ceil(s->rows / 2.)),
                  all = (double)blocks_of(r, s) * s->teams * r->call.directions;
     return exchange_us + all * s->rows * r->hidden * 8 / words +
            (products + loads + sums) / clock_us;
@@ -96,7 +98,8 @@ static int cluster_of(const Recurrence *r, RecurrenceShape *s)
         return 0;
     while (!wide && s->rows < MOST_ROWS && s->rows * CLUSTERS < all) s->rows *= 2;
     s->us = rounds_of_rows(r, s, CLUSTERS) *
-            (setup_us + (double)r->steps.at[0] * (barrier_us + row_us * s->rows * rounds_of(r)));
+            (setup_us + (double)r->steps.at[0] *
+                            (barrier_us + (wide ? wide_row_us : row_us) * s->rows * rounds_of(r)));
     return 1;
 }
 
@@ -154,8 +157,9 @@ double recurrence_us(const Recurrence *r)
 static double library_time(const Recurrence *r)
 {
     const Recurrent *c = &r->call;
-    const double products = 2. * c->gates * r->hidden * r->hidden * (double)r->batch.at[0] / flops;
-    return c->layers * c->directions * (double)r->steps.at[0] * (library_us + products);
+    const double rows = (double)r->batch.at[0], weights = (double)c->gates * r->hidden * r->hidden,
+                 each = weights * (weights_us[rows > 1] + 2 * rows / flops);
+    return c->layers * (double)r->steps.at[0] * (library_us + c->directions * each);
 }
 
 int recurrence_choose(const Nodes *n, Recurrence *r)
