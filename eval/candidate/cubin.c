@@ -20,7 +20,9 @@ enum {
     INSTRUCTION_BYTES = 16,
     LOAD_LOCAL = 0x983,
     STORE_LOCAL = 0x387,
-    WIDE_LOCAL = 5 /* of two words; 6: of four */
+    WIDE_LOCAL = 5, /* of two words; 6: of four */
+    LOAD_GLOBAL = 0x981,
+    SCOREBOARDS = 6
 };
 
 /* Operations of a line program; the last two behind a zero. */
@@ -103,23 +105,60 @@ static int open_elf(Elf *e, const void *data, size_t len, Error *err)
     return 0;
 }
 
-/* Finds the loads and stores of local memory in a section of machine code. */
-static void find_locals(const Elf *e, const Elf64_Shdr *text, CubinKernel *k)
+static unsigned operation_of(const unsigned char *inst)
+{
+    return (unsigned)(inst[0] | inst[1] << 8) & 0xfff;
+}
+
+static void note_local(CubinKernel *k, uint32_t i, const unsigned char *inst)
+{
+    const unsigned operation = operation_of(inst), width = inst[9] >> 1 & 7;
+    if (operation != LOAD_LOCAL && operation != STORE_LOCAL) return;
+    k->locals = memory_grow(k->locals, (size_t)k->n_locals + 1, sizeof *k->locals);
+    k->locals[k->n_locals++] = (CubinLocal){.inst = i,
+                                            .is_store = operation == STORE_LOCAL,
+                                            .words = width < WIDE_LOCAL    ? 1
+                                                     : width == WIDE_LOCAL ? 2
+                                                                           : 4};
+}
+
+/* A walk over machine code: the waits so far of its piece, and of each scoreboard the waits by which the
+ * last load that sets it has arrived. */
+typedef struct {
+    uint32_t piece, turn, arrived[SCOREBOARDS];
+} LoadWalk;
+
+static int ends_piece(unsigned operation)
+{
+    return operation == 0x947 || operation == 0x94d || operation == 0x950 || operation == 0x944;
+}
+
+static void note_load(LoadWalk *w, CubinKernel *k, uint32_t i, const unsigned char *inst)
+{
+    const unsigned sets = (unsigned)(inst[13] | inst[14] << 8) >> 6 & 7,
+                   awaited = (unsigned)(inst[14] | inst[15] << 8) >> 4 & 0x3f;
+    for (int b = 0; b < SCOREBOARDS; b++)
+        if (awaited >> b & 1 && w->arrived[b] > w->turn) w->turn = w->arrived[b];
+    if (operation_of(inst) == LOAD_GLOBAL) {
+        k->loads = memory_grow(k->loads, (size_t)k->n_loads + 1, sizeof *k->loads);
+        k->loads[k->n_loads++] = (CubinLoad){i, w->piece, w->turn};
+        if (sets < SCOREBOARDS) w->arrived[sets] = w->turn + 1;
+    }
+    if (ends_piece(operation_of(inst))) *w = (LoadWalk){.piece = w->piece + 1};
+}
+
+/* Finds the loads and stores of local memory and the loads of global memory in machine code. */
+static void find_accesses(const Elf *e, const Elf64_Shdr *text, CubinKernel *k)
 {
     if (!in_file(e, text->sh_offset, text->sh_size)) return;
     const uint32_t n = (uint32_t)(text->sh_size / INSTRUCTION_BYTES);
+    LoadWalk walk = {0};
     for (uint32_t i = 0; i < n; i++) {
         const unsigned char *p = e->data + text->sh_offset + (uint64_t)i * INSTRUCTION_BYTES;
-        unsigned operation = (unsigned)(p[0] | p[1] << 8) & 0xfff, width = p[9] >> 1 & 7;
-        if (operation != LOAD_LOCAL && operation != STORE_LOCAL) continue;
-        k->locals = memory_grow(k->locals, (size_t)k->n_locals + 1, sizeof *k->locals);
-        k->locals[k->n_locals++] = (CubinLocal){.inst = i,
-                                                .is_store = operation == STORE_LOCAL,
-                                                .words = width < WIDE_LOCAL    ? 1
-                                                         : width == WIDE_LOCAL ? 2
-                                                                               : 4};
+        note_local(k, i, p);
+        note_load(&walk, k, i, p);
     }
-    if (!k->n_locals) return;
+    if (!k->n_locals && !k->n_loads) return;
     k->n_insts = n;
     k->lines = memory_array(n, sizeof *k->lines);
 }
@@ -136,7 +175,7 @@ static int collect_kernels(const Elf *e, Cubin *out)
         Elf64_Shdr text = section(e, i);
         CubinKernel *k = &out->kernels[out->n++];
         *k = (CubinKernel){.name = memory_strdup(name + 6), .registers = (int)(text.sh_info >> 24)};
-        find_locals(e, &text, k);
+        find_accesses(e, &text, k);
     }
     return 0;
 }
@@ -335,7 +374,7 @@ static void run_lines(const Elf *e, Cubin *out, Lines *l, Bytes b, unsigned line
     }
 }
 
-/* Gives the instructions of kernels with locals their lines, as far as the section is valid. */
+/* Gives the instructions of kernels with such accesses their lines, as far as the section is valid. */
 static void read_lines(const Elf *e, Cubin *out)
 {
     for (unsigned i = 0; i < e->head.e_shnum; i++) {
@@ -392,6 +431,7 @@ void cubin_release(Cubin *c)
     for (int i = 0; i < c->n; i++) {
         free(c->kernels[i].name);
         free(c->kernels[i].locals);
+        free(c->kernels[i].loads);
         free(c->kernels[i].lines);
     }
     free(c->kernels);

@@ -8,6 +8,8 @@
  * size of .nv.shared.K, less 1 KiB for the system where the file has a section
  * .nv.shared.reserved.0. An instruction has 16 bytes, and its operation is in the low 12 bits: 0x983
  * is LDL, 0x387 STL, and bits 73 to 75 tell its width (as nvdisasm prints them, for sm_80 to sm_90).
+ * 0x981 is LDG. Bits 110 to 112 name the scoreboard that an instruction's result sets (7: none), and bits 116
+ * to 121 those that it waits for. 0x947 is a branch, 0x94d EXIT, 0x950 RET, 0x944 CALL.
  * .nv_debug_line_sass is a line program of DWARF 2, from addresses to lines of the PTX. */
 #ifndef EVAL_CANDIDATE_CUBIN_H
 #define EVAL_CANDIDATE_CUBIN_H
@@ -23,6 +25,12 @@ typedef struct {
     uint8_t is_store, words;
 } CubinLocal;
 
+/* A load of global memory in a piece of straight machine code. Its turn is how many waits for loads of the
+ * piece come before it, of those that begin when all earlier ones have ended. */
+typedef struct {
+    uint32_t inst, piece, turn;
+} CubinLoad;
+
 typedef struct {
     char *name;             /* lowered, as in the PTX */
     int registers;          /* per thread */
@@ -30,8 +38,10 @@ typedef struct {
     uint32_t local_bytes;   /* of one thread's stack: arrays, spills and calls */
     int n_locals;
     CubinLocal *locals; /* in the order of the code */
+    int n_loads;
+    CubinLoad *loads; /* in the order of the code */
     uint32_t n_insts,
-        *lines; /* where it has locals, the line of the PTX of each instruction; 0: unknown */
+        *lines; /* where it has any of these, the line of the PTX of each instruction; 0: unknown */
 } CubinKernel;
 
 typedef struct {

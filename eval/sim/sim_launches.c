@@ -341,7 +341,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
         c->op_line = launches[i].op_line;
         if (!c->op_line) uses_note(&p->work.uses[i], &d->mem, 1);
         charge_local(d, &launches[i], c);
-        spills_charge(d, &launches[i], c);
+        assembler_charge(d, &launches[i], c);
         Error why;
         if (timemodel_launch(d->profile, c, &p->times[i], &why))
             return refuse(fault, &launches[i], " cannot be launched: %.400s", why.text);
@@ -484,7 +484,7 @@ static void finish_one(Device *d, Sampling *g, int i, Sample *s)
     g->interval = l->cooperative ? 0 : sample_interval(s);
     uses_note(&g->work.uses[i], &d->mem, l->cooperative ? 1 : sample_scale(s, counts));
     charge_local(d, l, counts);
-    spills_charge(d, l, counts);
+    assembler_charge(d, l, counts);
 }
 
 /* Outputs that an op line has filled with constants, such as aten.zeros, are as unwritten as before: a

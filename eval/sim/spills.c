@@ -9,6 +9,7 @@
 #include "base/sort.h"
 #include "eval/candidate/cubin.h"
 #include "eval/sim/sim_launches.h"
+#include "eval/sim/sunk.h"
 #include "eval/sim/time/occupancy.h"
 
 enum { SPILLS_TOGETHER = 2 /* loads of spilled registers that wait together */ };
@@ -135,7 +136,7 @@ static Spills spills_of(const CubinKernel *k, const Code *code, const SimCounts 
     return (Spills){words[0] * scale, words[1] * scale};
 }
 
-void spills_charge(const Device *d, const DeviceLaunch *l, SimCounts *c)
+static void charge_spills(const Device *d, const DeviceLaunch *l, SimCounts *c)
 {
     const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
     const Function *f = d->exec.entry;
@@ -160,4 +161,10 @@ void spills_charge(const Device *d, const DeviceLaunch *l, SimCounts *c)
            latency = cached * p->l1_cycles + (1 - cached) * miss;
     c->spill_cycles = (uint64_t)(s.loads / SPILLS_TOGETHER * latency /
                                  (double)(c->warps ? c->warps : 1) * (double)c->blocks);
+}
+
+void assembler_charge(const Device *d, const DeviceLaunch *l, SimCounts *c)
+{
+    charge_spills(d, l, c);
+    sunk_charge(l, c);
 }

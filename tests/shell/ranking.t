@@ -225,4 +225,14 @@ kernel spill_16_32x64x16x4_b12 >"$tmp/rolled_bound.cu"
 free=$(score matmul rolled_free) bound=$(score matmul rolled_bound)
 awk "BEGIN { exit !(${bound:-0} > 0.5 * ${free:-9}) }"
 ok $? "copies of a loop share what its line spills ($bound, $free)"
+
+# ---- loads that the assembler moves behind waits: GELU on an H200: 60 us with one vector, 76 with four ----
+
+gelu() { # NAME ITEMS
+    "$BIN/quern-kernel" --task k1_26_gelu \
+        --schedule "//@ schedule gelu vec=4 items=$2 block=128" >"$tmp/$1.cu"
+}
+gelu in_turn 4
+gelu together 1
+below k1_26_gelu in_turn together "vectors of a thread whose loads wait for one another are slower than one"
 done_testing

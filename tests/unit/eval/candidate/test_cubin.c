@@ -64,6 +64,45 @@ static void test_values(void **state)
     buffer_release(&b);
 }
 
+/* Makes an instruction wait for the scoreboard that the one before it sets. */
+static void await(unsigned char *inst)
+{
+    const unsigned sets = (unsigned)(inst[-3] | inst[-2] << 8) >> 6 & 7;
+    assert_true(sets < 6);
+    inst[14] |= (unsigned char)(1U << sets << 4);
+    inst[15] |= (unsigned char)(1U << sets >> 4);
+}
+
+/* Of the first 40 loads none waits for another; when the third waits for the second, it and those behind it
+ * have the next turn. */
+static void test_turns(void **state)
+{
+    (void)state;
+    Buffer b;
+    Cubin c;
+    Error err;
+    load("sm_90.cubin", &b);
+    assert_int_equal(cubin_parse(b.data, b.len, &c, &err), 0);
+    const CubinKernel *k = cubin_find(&c, "_Z14with_registersILi40EEvPKfPf");
+    assert_int_equal(k->n_loads, 42);
+    for (int i = 0; i < 40; i++) assert_int_equal(k->loads[i].turn, 0);
+    assert_int_equal(k->loads[0].piece, k->loads[39].piece);
+    assert_non_null(k->lines);
+    const uint32_t third = k->loads[2].inst;
+    assert_int_equal(third, k->loads[1].inst + 1);
+    cubin_release(&c);
+    unsigned char first[4] = {0x81, 0x79, 0x25, 0x20}, *p = NULL; /* LDG.E R37, [R32] */
+    for (size_t i = 0; i + 3 * 16 < b.len && !p; i++)
+        if (!memcmp(b.data + i, first, sizeof first)) p = (unsigned char *)b.data + i;
+    assert_non_null(p);
+    await(p + 2 * 16L);
+    assert_int_equal(cubin_parse(b.data, b.len, &c, &err), 0);
+    k = cubin_find(&c, "_Z14with_registersILi40EEvPKfPf");
+    for (int i = 0; i < 40; i++) assert_int_equal(k->loads[i].turn, i >= 2);
+    cubin_release(&c);
+    buffer_release(&b);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -118,7 +157,7 @@ static void test_damaged(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_turns),
                                        cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_damaged)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
