@@ -294,3 +294,10 @@ int kernel_put_source(KernelText *t, const char *text)
             buffer_append(t->source, c, 1);
     return t->number;
 }
+
+int kernel_gathers(const Kernel *k)
+{
+    for (int a = 0; a < k->axes.n; a++)
+        if (k->bound[a] >= 0) return 1;
+    return 0;
+}

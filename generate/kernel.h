@@ -168,4 +168,7 @@ typedef enum { PAIRS_NONE, PAIRS_OF_COLUMNS, PAIRS_OF_ALL } KernelPairs;
 KernelPairs kernel_reads_pairs(const Kernel *k, int step);
 int kernel_is_wide(const Kernel *k); /* a tensor has 2^30 elements or more */
 
+/* 1: it reads a tensor at places that another one names. */
+int kernel_gathers(const Kernel *k);
+
 #endif

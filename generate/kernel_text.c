@@ -221,9 +221,9 @@ void writer_vector_stores(Writer *w, const char *indent)
         const Dtype dtype = w->k->nodes->node[w->k->root[r].node].dtype;
         const char *tensor = kernel_tensor(w->k, w->k->root[r].node, 1);
         /* Of one result without a fold the compiler joins elements: its order is a little faster. Of a piece
-         * of a row it may store each float by itself (BatchNorm, 2026-11-30). */
-        const int apart =
-            w->k->n_conditions > 1 || w->k->n_roots > 1 || w->k->has_folds || w->slices;
+         * of a row (BatchNorm) or a gathered one it may store each float by itself (2026-12-01). */
+        const int apart = w->k->n_conditions > 1 || w->k->n_roots > 1 || w->k->has_folds ||
+                          w->slices || kernel_gathers(w->k);
         const int words = dtype_size(dtype) <= 4 && apart && !w->k->nodes->plain;
         if (words) {
             writer_help(w, HELP_STORE);

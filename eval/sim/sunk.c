@@ -84,8 +84,7 @@ void sunk_charge(const DeviceLaunch *l, SimCounts *c)
     if (!k || !k->n_loads || !c->global_waits || !c->warps) return;
     LoadLines p = find_load_lines(&l->module->code);
     const double waits = p.all > 0 ? sunk_waits(k, &p) * (double)c->warp_insts / p.all : 0,
-                 more = waits / (double)c->global_waits,
-                 each = waits / (double)c->warps;
+                 more = waits / (double)c->global_waits, each = waits / (double)c->warps;
     free(p.line);
     if (waits <= 0) return;
     c->global_waits += (uint64_t)waits;
