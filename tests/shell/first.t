@@ -145,6 +145,7 @@ wrong_result s/"r"\(at.x\)/"r"(at.x + 1)/
 END
 "$BUILD/bin/quern-kernel" --task conv_pools --schedule "$maps" >pools.cu &&
   [ "$(grep -cE 'convolve_fold_(windows|classes)<[0-9]' pools.cu)" = 2 ] &&
+  [ "$(grep -c '//@ launch kernel_' pools.cu)" = 2 ] && # what follows is theirs, too
   "$BUILD/bin/quern-eval" --task conv_pools --device sim:h100 pools.cu >out 2>&1
 ok $? "pools in their convolutions' kernels: $(sed -n 's/^ *score *//p' out)"
 "$BUILD/bin/quern-kernel" --task conv_pools --schedule "$one" >pools.cu
