@@ -1089,7 +1089,7 @@ __device__ __forceinline__ void half_results(const float (&d)[N / 2], unsigned o
     const long long top = p.row + threadIdx.x / 32 * 16, left = w.columns - p.column,
                     down = top + lane / 4, last = w.rows - 1;
     O *to = out + (p.batch * w.rows + top + lane / 8) * w.columns + p.column + lane % 8 * 8;
-    if (even && w.columns % 8 == 0 && left >= COLUMNS && top + 16 <= w.rows) {
+    if (even && w.columns % 8 == 0 && left >= COLUMNS && p.row + HALF_ROWS <= w.rows) {
         half_piece<N, PAIR, true, 0>(d, own, {p.batch, down, down + 8, p.column, 0, 0}, w, to,
                                      value);
         return;
