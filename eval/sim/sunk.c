@@ -1,5 +1,6 @@
 /* A piece of machine code is compared with the PTX of its loads, by their lines. Where a line has several
- * loads, which the assembler has unrolled or copied, the piece counts as in the PTX. */
+ * loads, which the assembler has unrolled or copied, the piece counts as in the PTX. So does a kernel with
+ * local memory: its spills have waits of their own (spills.c). */
 #include "eval/sim/sunk.h"
 
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static double sunk_waits(const CubinKernel *k, const LoadLines *p)
 void sunk_charge(const DeviceLaunch *l, SimCounts *c)
 {
     const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
-    if (!k || !k->n_loads || !c->global_waits || !c->warps) return;
+    if (!k || !k->n_loads || k->n_locals || !c->global_waits || !c->warps) return;
     LoadLines p = find_load_lines(&l->module->code);
     const double waits = p.all > 0 ? sunk_waits(k, &p) * (double)c->warp_insts / p.all : 0,
                  more = waits / (double)c->global_waits, each = waits / (double)c->warps;
