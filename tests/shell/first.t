@@ -241,7 +241,7 @@ END
 copied_wrong tensor <<'END'
 race s/^ *barrier_wait\(f.full.*//
 race s/^ *barrier_wait\(room.empty.*//
-race s/(wgmma.wait_group.sync.aligned) 1;/\1 3;/
+race s/(wgmma.wait_group.sync.aligned) 1;/\1 2;/
 out_of_bounds s/"r"\(STAGE\)/"r"(STAGE - HALF_GROUP)/
 wrong_result s/k \* HALF_TERMS, p.batch, full\);/(k - k % 2) * HALF_TERMS, p.batch, full);/
 END

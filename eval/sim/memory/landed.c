@@ -9,22 +9,24 @@
 #include "eval/sim/memory/cluster.h"
 
 /* SLOTS: mbarriers of a block that are followed; what others bring is taken as awaited. */
-enum { SLOTS = 64, SLOT_BITS = 6, RENEWED = 1 << 25 };
+enum { SLOTS = 64, SLOT_BITS = 6, RENEWED = 1 << 25, GROUPS = (MAX_WARPS + 3) / 4 };
 
 struct Landed {
     uint32_t count, first; /* landings so far; the number of the block's first one */
-    int active, n_slots;   /* active: the block has a landing */
+    int active, n_slots;   /* active: the block has a landing, or a product */
     uint32_t now;       /* landing << SLOT_BITS | slot of what lands now; 0: it is not followed */
     uint32_t at[SLOTS]; /* the mbarriers' offsets */
-    /* By slot, the last landing that is known: to a warp, to those that have arrived, behind the phase. */
-    uint32_t known[MAX_WARPS][SLOTS], arrived[SLOTS][SLOTS], behind[SLOTS][SLOTS];
+    /* By slot, the last landing that is known, and behind them by warpgroup the number of products: to a
+     * warp, to those that have arrived, behind the phase. */
+    uint32_t known[MAX_WARPS][SLOTS + GROUPS], arrived[SLOTS][SLOTS + GROUPS],
+        behind[SLOTS][SLOTS + GROUPS];
     uint32_t *brought; /* by word */
     size_t words;
 };
 
-static void join(uint32_t to[SLOTS], const uint32_t from[SLOTS])
+static void join(uint32_t to[SLOTS + GROUPS], const uint32_t from[SLOTS + GROUPS])
 {
-    for (int i = 0; i < SLOTS; i++)
+    for (int i = 0; i < SLOTS + GROUPS; i++)
         if (from[i] > to[i]) to[i] = from[i];
 }
 
@@ -60,7 +62,8 @@ void landed_release(Exec *x)
     x->landed = NULL;
 }
 
-void landed_begin(Exec *x, uint32_t barrier)
+/* Something is to be followed in this block, whose memory may be larger than that of all before it. */
+static Landed *activate(Exec *x)
 {
     if (!x->landed) x->landed = memory_alloc(sizeof *x->landed);
     Landed *l = x->landed;
@@ -71,6 +74,12 @@ void landed_begin(Exec *x, uint32_t barrier)
         l->words = words;
     }
     if (!l->active) l->active = 1, l->first = l->count + 1;
+    return l;
+}
+
+void landed_begin(Exec *x, uint32_t barrier)
+{
+    Landed *l = activate(x);
     const int slot = slot_of(l, barrier);
     l->now = slot < 0 || l->count >= 2 * RENEWED - 1 ? 0 : ++l->count << SLOT_BITS | (uint32_t)slot;
 }
@@ -135,6 +144,18 @@ void landed_meet(Warp *w)
     if (!l || !l->active) return;
     for (int i = 0; i < MAX_WARPS; i++)
         if (i != w->index) join(l->known[w->index], l->known[i]);
+}
+
+void landed_multiplied(Warp *w, uint32_t products)
+{
+    if (!is_foreign(w->x)) activate(w->x)->known[w->index][SLOTS + w->index / 4] = products;
+}
+
+uint32_t landed_products(const Warp *w, int group)
+{
+    const Landed *l = w->x->landed;
+    if (w->x->cluster) return UINT32_MAX;
+    return l && l->active ? l->known[w->index][SLOTS + group] : 0;
 }
 
 int landed_missing(const Warp *w, uint64_t at, uint64_t bytes, uint32_t *barrier)

@@ -15,10 +15,18 @@ enum { READS_MAX = 32 /* products of a warp under way that are followed */, HOLD
 typedef struct WgmmaRead {
     const Inst *in;
     const Frame *frame;
-    uint32_t group, epoch;
+    uint32_t group, epoch, number; /* number: of the warp's products in this block, from 1 */
     ShadowRange range[2]; /* of the first 32 chunks and of the others: of the two factors */
     WgmmaChunks chunks;
 } WgmmaRead;
+
+/* Where a product has read that is done; at: the chunks that matter. */
+typedef struct WgmmaPast {
+    uint32_t number;
+    int n;
+    ShadowRange range[2];
+    uint32_t at[WGMMA_CHUNKS_MAX];
+} WgmmaPast;
 
 WgmmaReads *wgmma_reads(Exec *x)
 {
@@ -28,8 +36,11 @@ WgmmaReads *wgmma_reads(Exec *x)
 
 void wgmma_start_block(Exec *x)
 {
-    for (int i = 0; x->wgmma && i < MAX_WARPS; i++)
-        x->wgmma->warps[i].n = x->wgmma->warps[i].issued = x->wgmma->warps[i].committed = 0;
+    for (int i = 0; x->wgmma && i < MAX_WARPS; i++) {
+        WgmmaWarp *w = &x->wgmma->warps[i];
+        w->n = w->issued = w->committed = 0;
+        for (int k = 0; w->past && k < WGMMA_PAST; k++) w->past[k].number = 0;
+    }
 }
 
 void wgmma_release(Exec *x)
@@ -37,6 +48,7 @@ void wgmma_release(Exec *x)
     for (int i = 0; x->wgmma && i < MAX_WARPS; i++) {
         for (int k = 0; k < x->wgmma->warps[i].cap; k++) free(x->wgmma->warps[i].reads[k]);
         free(x->wgmma->warps[i].reads);
+        free(x->wgmma->warps[i].past);
     }
     free(x->wgmma);
     x->wgmma = NULL;
@@ -86,12 +98,25 @@ static int end_read(Warp *w, const Inst *in, WgmmaRead *r)
     return shared_check_chunks(w, of, c->at, c->n, c->doubtful, NULL);
 }
 
+static void keep_past(WgmmaWarp *own, const WgmmaRead *r)
+{
+    if (!own->past) own->past = memory_array(WGMMA_PAST, sizeof *own->past);
+    WgmmaPast *p = &own->past[r->number % WGMMA_PAST];
+    p->number = r->number;
+    p->n = 0;
+    memcpy(p->range, r->range, sizeof p->range);
+    for (int i = 0; i < r->chunks.n; i++)
+        if (!r->chunks.doubtful[i]) p->at[p->n++] = r->chunks.at[i];
+}
+
 /* Drops the first n reads, whose products are done. */
 static int end_reads(Warp *w, const Inst *in, int n)
 {
     WgmmaWarp *own = &w->x->wgmma->warps[w->index];
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         if (end_read(w, in, own->reads[i])) return -1;
+        keep_past(own, own->reads[i]);
+    }
     for (int i = 0; i + n < own->n && n; i++) { /* the others move up */
         WgmmaRead *done = own->reads[i];
         own->reads[i] = own->reads[i + n];
@@ -115,14 +140,33 @@ static void find_ranges(WgmmaRead *r)
     }
 }
 
+static int is_apart(const ShadowRange range[2], uint64_t at, uint64_t end)
+{
+    return (at >= range[0].hi || end <= range[0].lo) && (at >= range[1].hi || end <= range[1].lo);
+}
+
 static int overlaps(const WgmmaRead *r, uint64_t at, uint64_t end)
 {
     const WgmmaChunks *c = &r->chunks;
-    if ((at >= r->range[0].hi || end <= r->range[0].lo) &&
-        (at >= r->range[1].hi || end <= r->range[1].lo))
-        return 0;
+    if (is_apart(r->range, at, end)) return 0;
     for (int i = 0; i < c->n; i++)
         if (at < c->at[i] + WGMMA_CHUNK && end > c->at[i] && !c->doubtful[i]) return 1;
+    return 0;
+}
+
+/* 1: a product that is done has read there, and the warp has not been told so. */
+static int is_untold(const Warp *w, int reader, uint64_t at, uint64_t end)
+{
+    const WgmmaWarp *own = &w->x->wgmma->warps[reader];
+    const uint32_t known = landed_products(w, reader / WGMMA_WARPS);
+    const uint32_t done = own->issued - (uint32_t)own->n;
+    for (uint32_t number = done; own->past && number > known && done - number < WGMMA_PAST;
+         number--) {
+        const WgmmaPast *p = &own->past[number % WGMMA_PAST];
+        if (p->number != number || is_apart(p->range, at, end)) continue;
+        for (int i = 0; i < p->n; i++)
+            if (at < p->at[i] + WGMMA_CHUNK && end > p->at[i]) return 1;
+    }
     return 0;
 }
 
@@ -139,6 +183,12 @@ int wgmma_check_copy(Warp *w, const Inst *in, int lane, uint64_t at, uint32_t by
                     "reads until wgmma.wait_group has waited for it",
                     (unsigned long long)at, i);
     }
+    for (int i = 0; all && i < w->x->cta.n_warps; i++)
+        if (is_untold(w, i, at, at + bytes))
+            return exec_fail(w, in, lane, OUTCOME_RACE,
+                             "copies to offset %llu of shared memory, which a product of warp %d "
+                             "may still read: it arrives before wgmma.wait_group has waited for it",
+                             (unsigned long long)at, i);
     return 0;
 }
 
@@ -156,6 +206,7 @@ int wgmma_hold(Warp *w, const Inst *in, const WgmmaChunks *c)
     r->in = in;
     r->frame = w->frame;
     r->group = own->committed;
+    r->number = own->issued;
     r->epoch = w->x->cta.epoch;
     r->chunks.n = c->n;
     memcpy(r->chunks.at, c->at, (size_t)c->n * sizeof *c->at);
@@ -178,6 +229,7 @@ int wgmma_wait(Warp *w, const Inst *in, int64_t pending)
     while (n < own->n &&
            (pending < 0 || (int64_t)own->reads[n]->group + pending < (int64_t)own->committed))
         n++;
+    if (n) landed_multiplied(w, own->reads[n - 1]->number);
     return end_reads(w, in, n);
 }
 

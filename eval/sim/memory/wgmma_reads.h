@@ -33,8 +33,9 @@ typedef struct {
     float values[WGMMA_DEPTH_MAX * WGMMA_COLUMNS_MAX]; /* groups of 8 columns, each by rows */
 } WgmmaFactor;
 
-/* That are kept: of a step of 64 along K, three products in place of one take 8. */
-enum { WGMMA_FACTORS = 16 };
+/* FACTORS: that are kept: of a step of 64 along K, three products in place of one take 8. PAST: products of a
+ * warp that are done and still followed. */
+enum { WGMMA_FACTORS = 16, WGMMA_PAST = 64 };
 
 /* What the instruction that ran last has read without a value, and by which event (doubts.h). */
 typedef struct {
@@ -43,6 +44,7 @@ typedef struct {
 
 typedef struct {
     struct WgmmaRead **reads; /* in the order of issue */
+    struct WgmmaPast *past;   /* the last WGMMA_PAST products that are done, in turns */
     int n, cap;
     uint32_t issued, committed; /* instructions, and groups */
 } WgmmaWarp;
@@ -62,7 +64,8 @@ int wgmma_read(Warp *w, const Inst *in, WgmmaChunks *c);
 int wgmma_hold(Warp *w, const Inst *in, const WgmmaChunks *c);
 void wgmma_commit(Warp *w);
 /* A copy into shared memory begins, which may land at once: no product of the block may be under way that
- * reads there. */
+ * reads there, and the warp must know of those that are done: one that was told too early may copy in time
+ * by chance alone. */
 int wgmma_check_copy(Warp *w, const Inst *in, int lane, uint64_t at, uint32_t bytes);
 /* Waits for all groups but the last `pending`; < 0: for everything. */
 int wgmma_wait(Warp *w, const Inst *in, int64_t pending);
