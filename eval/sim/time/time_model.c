@@ -15,6 +15,7 @@ typedef struct {
     double sm_cycles[TIME_RESOURCE_COUNT]; /* cycles of one SM */
     double gpu_s[TIME_RESOURCE_COUNT];     /* seconds of the whole GPU */
     double first_cycles;                   /* until its first loads have arrived */
+    int copies; /* asynchronous ones bring what it reads, ahead of its use */
 } Model;
 
 static double lanes(double warp_insts, int width)
@@ -271,7 +272,8 @@ typedef struct {
  * the SM's pipes from then on. Later ones start as others end, and wait behind these. Memory serves one of
  * them before the other, so that their waits hide behind one another, but no block's behind its own loads:
  * where one block fills an SM, a wave takes both (rope with 512 threads of 79 registers on an H200,
- * 2026-12-01: 149 us, 66 of L2 and 80 of waits). And their computing does more than that of
+ * 2026-12-01: 149 us, 66 of L2 and 80 of waits), unless copies run ahead of what waits (bias and GELU behind
+ * 4096^3: 224 us; 290 by the sum, 223 without). And their computing does more than that of
  * blocks that have started together (a third power, by 430 kernels of nine tasks on an H100, 2026-11-30). */
 static double wave(const Model *m, Wave w, double block_cycles)
 {
@@ -286,7 +288,8 @@ static double wave(const Model *m, Wave w, double block_cycles)
         if (i == TIME_L2_PORT || i == TIME_L2 || i == TIME_DRAM) far = larger(far, larger(sm, gpu));
     }
     double computing = first + (w.first ? hypot(pipes, rest) : cbrt(pow(pipes, 3) + pow(rest, 3))),
-           own = far / larger(here, 1), loading = own + hypot(memory - own, block_cycles);
+           own = m->copies ? 0 : far / larger(here, 1),
+           loading = own + hypot(memory - own, block_cycles);
     return larger(computing, loading) / hz;
 }
 
@@ -337,7 +340,7 @@ static void wait_for_heaviest(const Model *m, Heavy h, double usual, double slow
 static Model of_memory(const Model *m)
 {
     static const int memory_of[] = {TIME_L1, TIME_L2_PORT, TIME_ATOMIC};
-    Model own = {.p = m->p, .first_cycles = m->first_cycles};
+    Model own = {.p = m->p, .first_cycles = m->first_cycles, .copies = m->copies};
     for (size_t i = 0; i < sizeof memory_of / sizeof *memory_of; i++)
         own.sm_cycles[memory_of[i]] = m->sm_cycles[memory_of[i]];
     return own;
@@ -362,7 +365,7 @@ int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Erro
     if (!c->blocks || !c->warps)
         return error_set(err, ERROR_INVALID, "time model: a launch of at least one block expected");
 
-    Model m = {.p = p};
+    Model m = {.p = p, .copies = c->async_copies || c->mbarrier_waits};
     double cycles[TIME_RESOURCE_COUNT] = {0}, gpu[TIME_RESOURCE_COUNT] = {0}, average, slowest,
            uneven[PIPE_COUNT];
     double resident = (double)out->occupancy.blocks_per_sm, blocks = (double)c->blocks,
