@@ -67,6 +67,12 @@ void genes_give(Genes *g, const char *of, Gene gene, int value)
     g->given[at].value = value;
 }
 
+void genes_give_all(Genes *to, const Genes *from)
+{
+    for (int i = 0; i < from->n_given; i++)
+        genes_give(to, from->given[i].of, from->given[i].gene, from->given[i].value);
+}
+
 static int is_value(const GeneRow *r, int value)
 {
     if (r->any) return value >= r->value[0] && value <= r->value[r->n - 1];

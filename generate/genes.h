@@ -80,6 +80,7 @@ void gene_text(const GenePoint *p,
 int genes_read(Genes *g, const char *text, size_t len, Error *err);
 /* Gives a gene of `of` a value in place of one that is there. */
 void genes_give(Genes *g, const char *of, Gene gene, int value);
+void genes_give_all(Genes *to, const Genes *from); /* what another one was given */
 /* A value between least and most, a multiple of step; by_default is one of them. */
 int genes_allow(const GenePoint *p, int value);
 int genes_choose(Genes *g, const char *of, const GenePoint *choice);

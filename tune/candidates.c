@@ -46,12 +46,6 @@ static void candidate_free(TuneCandidate *c)
     free(c);
 }
 
-static void copy_given(Genes *to, const Genes *from)
-{
-    for (int i = 0; i < from->n_given; i++)
-        genes_give(to, from->given[i].of, from->given[i].gene, from->given[i].value);
-}
-
 static TuneCandidate *make(const Tune *t, const Genes *given, Error *err)
 {
     TuneCandidate *c = memory_alloc(sizeof *c);
@@ -60,7 +54,7 @@ static TuneCandidate *make(const Tune *t, const Genes *given, Error *err)
     PlanCost cost;
     int known;
     c->job = c->rank_job = -1;
-    copy_given(&c->genes, given);
+    genes_give_all(&c->genes, given);
     if (generate_least(t->o->sized, &c->genes, &e, &g, err) ||
         plan_cost(t->o->sized, g.source, &e, &cost, &known, err)) {
         free(g.source);

@@ -21,12 +21,6 @@ typedef struct {
     int n_lines;
 } Trial;
 
-static void copy_given(Genes *to, const Genes *from)
-{
-    for (int i = 0; i < from->n_given; i++)
-        genes_give(to, from->given[i].of, from->given[i].gene, from->given[i].value);
-}
-
 static void try_plan(const Task *task, const Profile *gpu, Trial *t)
 {
     Estimate e = {.gpu = gpu, .times_only = 1};
@@ -61,7 +55,7 @@ static const GenePoint *find_best(const Task *task, const Profile *gpu, const Tr
         Trial t = {{0}, 0, 0};
         if (!is_open(given, p)) continue;
         ++*tries;
-        copy_given(&t.genes, given);
+        genes_give_all(&t.genes, given);
         genes_give(&t.genes, p->of, GENE_STORE, 1);
         try_plan(task, gpu, &t);
         genes_free(&t.genes);
@@ -79,7 +73,7 @@ static int settle(const Task *task, const Profile *gpu, Genes *given)
     int found = 0, tries = 0;
     do {
         Trial base = {{0}, 0, 0};
-        copy_given(&base.genes, given);
+        genes_give_all(&base.genes, given);
         try_plan(task, gpu, &base);
         best = base.us > 0 ? find_best(task, gpu, &base, given, &tries) : NULL;
         if (best) genes_give(given, best->of, GENE_STORE, 1), found++;
@@ -95,7 +89,7 @@ int generate_settled(const Task *task, Genes *genes, Estimate *estimate, Generat
     Genes given = {0};
     if (!genes || !gpu || !task->graph || task->graph->n_nodes > MOST_LINES)
         return generate_first(task, genes, estimate, out, err);
-    copy_given(&given, genes);
+    genes_give_all(&given, genes);
     if (!settle(task, gpu, &given)) {
         genes_free(&given);
         return generate_first(task, genes, estimate, out, err);
