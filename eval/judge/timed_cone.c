@@ -83,8 +83,8 @@ static int more_units(double used, int wins)
                                                             : 1;
 }
 
-/* Of a graph one element alone. A unit that surely takes more than half of what more units may take is left
- * out: two are looked at instead. */
+/* One element of a graph is looked at alone. A unit that surely takes more than half of what more units may
+ * take is left out: two are looked at instead. */
 int timed_cone(TimedCone *c)
 {
     Attempt a = {.of = c, .alone = 1};

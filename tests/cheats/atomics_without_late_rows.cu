@@ -1,5 +1,5 @@
-// Sums by atomics leave out the last eighth of the rows where there are many: another launch has written them all, and
-// a run with fewer rows has each.
+// Sums by atomics leave out the last eighth of the rows where there are many: another launch has written
+// them all, and a run with fewer rows has each.
 // task: row_sum
 // expect: wrong_result
 //@ launch zero<<<ceil_div(rows, 128), 128>>>(y, rows)

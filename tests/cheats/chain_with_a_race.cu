@@ -6,7 +6,11 @@
 //@ buffer int seen[2 * ceil_div(n, 1024)]
 //@ launch z<<<ceil_div(2 * ceil_div(n, 1024), 256), 256>>>(flag, 2 * ceil_div(n, 1024))
 //@ launch r<<<ceil_div(n, 1024), 256>>>(x, y, flag, seen, n)
-extern "C" __global__ void z(int *flag, int blocks) { int k = blockIdx.x * 256 + threadIdx.x; if (k < blocks) flag[k] = 0; }
+extern "C" __global__ void z(int *flag, int blocks)
+{
+    int k = blockIdx.x * 256 + threadIdx.x;
+    if (k < blocks) flag[k] = 0;
+}
 extern "C" __global__ void r(const float *x, float *y, int *flag, int *seen, int n)
 {
     int b = blockIdx.x;

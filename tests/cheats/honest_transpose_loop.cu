@@ -9,10 +9,12 @@ extern "C" __global__ void transpose(const float *x, float *y, int rows, int col
     for (int k = blockIdx.x; k < tiles; k += gridDim.x) {
         int r0 = k / across * 32, c0 = k % across * 32;
         for (int j = threadIdx.y; j < 32; j += 8)
-            if (r0 + j < rows && c0 + threadIdx.x < cols) t[j][threadIdx.x] = x[(long long)(r0 + j) * cols + c0 + threadIdx.x];
+            if (r0 + j < rows && c0 + threadIdx.x < cols)
+                t[j][threadIdx.x] = x[(long long)(r0 + j) * cols + c0 + threadIdx.x];
         __syncthreads();
         for (int j = threadIdx.y; j < 32; j += 8)
-            if (c0 + j < cols && r0 + threadIdx.x < rows) y[(long long)(c0 + j) * rows + r0 + threadIdx.x] = t[threadIdx.x][j];
+            if (c0 + j < cols && r0 + threadIdx.x < rows)
+                y[(long long)(c0 + j) * rows + r0 + threadIdx.x] = t[threadIdx.x][j];
         __syncthreads();
     }
 }

@@ -1,5 +1,5 @@
-// The maximum of a product's row behind GELU is that of one warp: where a feature of the others is far above all,
-// exponentials overflow.
+// The maximum of a product's row behind GELU is that of one warp: where a feature of the others is far
+// above all, exponentials overflow.
 // task: kernelbench/level2/k2_99_matmul_gelu_softmax
 // expect: wrong_result
 // says: rows of large values

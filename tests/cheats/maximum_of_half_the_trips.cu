@@ -1,4 +1,5 @@
-// The maximum of a row is that of each second trip: where another element is far above all, exponentials overflow.
+// The maximum of a row is that of each second trip: where another element is far above all, exponentials
+// overflow.
 // task: kernelbench/level1/k1_24_logsoftmax
 // expect: wrong_result
 // says: rows of large values

@@ -78,8 +78,8 @@ enum {
     DATA_FLOAT = 0
 };
 
-/* What an operation calls its operands: alpha, beta, the convolution, the weight, x and y, where x is the
- * wider side: of a gradient the result. */
+/* The attributes of an operation's operands: alpha, beta, the convolution, the weight, x and y. x is the
+ * wider side, which is the result of a gradient. */
 static const int attributes[2][6] = {{700, 701, 702, 703, 704, 705},
                                      {706, 707, 708, 709, 710, 711}};
 

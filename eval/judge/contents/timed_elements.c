@@ -318,7 +318,7 @@ static int compare_output(TimedContents *c, const TimedOutputs *r, const Chosen 
                              (size_t)all,       &inputs};
     int wrong = d.bad > 0;
     if (!r->task->graph) {
-        /* What errors honest kernels have is known of graphs alone. */
+        /* The errors of honest kernels are known for graphs alone. */
     } else if (d.bad) {
         int within = second_look(&look, &d, &f->error);
         wrong = within < 0 ? -1 : !within;
